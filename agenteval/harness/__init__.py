@@ -4,8 +4,8 @@ Begin with recipes.py, which sets up the harnesses of programs.toml. install.py 
 forwarder.py runs beside the program in the sandbox, and lets nobody else ask. http.py is one
 request and its answer; translation.py takes them to a served model and back, with wires.py for what
 is not passed on as it is. dialogue.py follows the conversation, play.py has the loop of one trial
-and our end of its socket. capture.py plays the model for a user's own program, and makes an arm of
-what that asked.
+and our end of its socket. capture.py plays the model for a user's own program (capture.toml), and
+makes an arm of what that asked.
 """
 
 from agenteval.lazily import submodules

@@ -12,13 +12,16 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+import subprocess
+import tomllib
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, Final
+from typing import Any
 
 import tomli_w
 
@@ -29,9 +32,9 @@ from agenteval.config.trust import roots
 from agenteval.dialects.registry import dialects
 from agenteval.errors import UsageError
 from agenteval.harness.dialogue import Did, text_of
-from agenteval.harness.http import Answer, Request, UnreadableError, read_request
-from agenteval.harness.install import environment, foreign_environment, options, version_of
-from agenteval.harness.recipes import Program, programs
+from agenteval.harness.http import Answer, Request, serve_request
+from agenteval.harness.install import foreign_environment, version_of
+from agenteval.harness.recipes import Program, fill, fill_all, programs
 from agenteval.harness.translation import (
     ModelRequest,
     Passage,
@@ -39,33 +42,29 @@ from agenteval.harness.translation import (
     parse_request,
     say_once,
 )
+from agenteval.harness.wires import Json, with_role
 from agenteval.host import write_whole
 from agenteval.policy.policy import Policy
 from agenteval.prompt.arm import STRICT, Form, recognised
+from agenteval.protocols import until
 from agenteval.trial.call import ToolCall
 
-URL: Final = "{url}"  # in the words of a command line: where the model is
-FIRST: Final = 180.0  # seconds until it has asked something; a busy machine starts it slowly
-LOOKS: Final = 0.5  # seconds between two looks whether it has ended
-QUIET: Final = 60.0  # seconds in which it asks nothing more, and says nothing of a call
-TIMES: Final = 5  # that a call is asked for which is never answered: another kind of reply came
-LEAVES: Final = 10.0  # after our last word; what it does then is no part of what it sends
-NAMES: Final = {"claude": "claude-code", "qwen": "qwen-code"}  # where a program has another name
-SAID: Final = "agenteval-capture"
-# Each is made once. None of them changes anything, and each shows another way to deny.
-COMMANDS: Final = (
-    f"echo {SAID}",
-    f"echo {SAID} | head -1",
-    f"echo {SAID} && echo again",
-    f"echo {SAID} 2>/dev/null",
-    f"echo {SAID} > /dev/null",
-    "ls /no-such-folder-of-agenteval",
-    "cat /etc/hostname",
-    "timeout 5 true",
-    "true",
-)
-ENDED: Final = "[it ended here]"
-BROKEN: Final = '{"command": "echo'
+URL = "{url}"  # in the words of a command line: where the model is
+# Seconds until a program has asked something: a busy machine starts it slowly.
+FIRST = 180.0
+LOOKS = 0.5  # seconds between two looks whether it has ended
+# Seconds without a further request: the program hangs over the call.
+QUIET = 60.0
+# How often an unanswered call is asked for: some programs repeat a request without end.
+TIMES = 5
+# Seconds after our last word: what a program does then adds nothing to the capture.
+LEAVES = 10.0
+SAID = "agenteval-capture"
+ENDED = "[it ended here]"
+BROKEN = '{"command": "echo'
+_UNKNOWN = "no_such_tool"
+_SETTINGS = Path(__file__).with_suffix(".toml")
+_TABLE = tomllib.loads(_SETTINGS.read_text("utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +72,14 @@ class _Provoked:
     """A call that we made, its reply to the model, and what became of it."""
 
     tool: str  # ours; "" for one that there is not
-    arguments: Mapping[str, Any] | None
+    arguments: Json | None
     raw: str
     reply: str = ""
     did: Did | None = None
+
+    @property
+    def command(self) -> str | None:
+        return (self.arguments or {}).get("command")
 
 
 @dataclass(slots=True)
@@ -87,14 +90,11 @@ class _Captured:
     version: str
     spoken: str = ""
     system: tuple[str, ...] = ()
-    tools: tuple[Mapping[str, Any], ...] = ()
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    calls: tuple[_Provoked, ...] = ()
-
-    @property
-    def forms(self) -> Mapping[str, Form]:
-        """The forms of its tools that are like ours."""
-        return recognised(self.tools)
+    tools: tuple[Json, ...] = ()
+    parameters: Json = field(default_factory=dict)
+    # Of the tools that are like ours.
+    forms: dict[str, Form] = field(default_factory=dict)
+    calls: list[_Provoked] = field(default_factory=list)
 
     @property
     def tool_names(self) -> list[str]:
@@ -107,30 +107,18 @@ class Script:
 
     program: Program | None
     captured: _Captured
-    wants: list[_Provoked] = field(default_factory=list)
-    done: list[_Provoked] = field(default_factory=list)
-    pending: _Provoked | None = None  # the call of the last reply
+    wanted_calls: list[_Provoked] = field(default_factory=list)
+    pending: bool = False  # the first of them was asked for in the last reply
     times: int = 0  # in a row that it was
-    silence: float = FIRST
-    since: float = 0.0  # when it last asked something, by the clock of the loop
+    # By the clock of the loop: until then it has to ask something.
+    deadline: float = 0.0
 
-    def begun(self) -> None:
-        """The program was started, once more perhaps."""
-        self.since, self.silence = asyncio.get_running_loop().time(), FIRST
+    def wait(self, seconds: float) -> None:
+        self.deadline = asyncio.get_running_loop().time() + seconds
 
-    @property
-    def waited_enough(self) -> bool:
-        """Return True if a program that still runs has been silent for too long."""
-        return asyncio.get_running_loop().time() > self.since + self.silence
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        answer = Answer(writer)
+    async def serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         try:
-            request = await read_request(reader)
-            if request:
-                await self._answer(request, answer)
-        except UnreadableError as error:
-            await answer.refuse(400, str(error))
+            await serve_request(reader, Answer(writer), self._answer)
         finally:
             writer.close()
 
@@ -139,65 +127,75 @@ class Script:
         if model_request is None:
             await answer_other_request(request, answer)
             return
-        await say_once(Passage(answer, model_request), self._next(model_request))
+        call = self._next_call(model_request)
+        await say_once(Passage(answer, model_request), call)
 
-    def _next(self, request: ModelRequest) -> tuple[str, str, str] | None:
-        """The id, name and arguments of the next call; none to what offers no shell."""
+    def _next_call(self, request: ModelRequest) -> tuple[str, str, str] | None:
+        """Return id, name and arguments of the next call; None to a request without a shell."""
         forms = recognised(request.chat.get("tools") or ())
         if "bash" not in forms:
             return None
         if not self.captured.tools:
-            self._first(request, forms)
-        if self.wants:  # else it is to end, whatever it asks
-            self._hear(request.messages)
-            self.since = asyncio.get_running_loop().time()
-            self.silence = QUIET if self.wants else LEAVES
+            self._begin(request, forms)
+        # Once all calls are made the program is to end, whatever it asks.
+        if self.wanted_calls:
+            self._record_answer(request.messages)
+            self.wait(QUIET if self.wanted_calls else LEAVES)
         if self.times >= TIMES:
-            self.gave_up()
-        if not self.wants:
+            self.give_up()
+        if not self.wanted_calls:
             return None
-        call = self.wants[0]
-        self.times = self.times + 1 if call is self.pending else 1
-        self.pending = call
-        name = forms[call.tool].name if call.tool in forms else "no_such_tool"
-        return f"capture-{len(self.done)}", name, call.raw
+        call = self.wanted_calls[0]
+        self.pending = True
+        self.times += 1
+        name = _UNKNOWN
+        if call.tool in forms:
+            name = forms[call.tool].name
+        return self._ident, name, call.raw
 
-    def _first(self, request: ModelRequest, forms: Mapping[str, Form]) -> None:
-        system = [message for message in request.messages if message.get("role") == "system"]
+    @property
+    def _ident(self) -> str:
+        return f"capture-{len(self.captured.calls)}"
+
+    def _begin(self, request: ModelRequest, forms: dict[str, Form]) -> None:
+        system = with_role(request.messages, "system")
         others = request.chat.keys() - {"messages", "tools", "stream", "model"}
         self.captured.spoken = request.dialect
         self.captured.tools = tuple(request.chat["tools"])
+        self.captured.forms = forms
         self.captured.system = tuple(map(text_of, system))
         self.captured.parameters = {name: request.chat[name] for name in others}
-        self.wants = [*_provocations(forms)]
+        self.wanted_calls = [*_provocations(forms)]
 
-    def gave_up(self) -> bool:
+    def give_up(self) -> bool:
         """Note that the program ended during the last call; return True if it did."""
-        call = self.pending
-        if call is None:
+        if not self.pending:
             return False
-        self.wants.remove(call)
-        self._end(replace(call, reply=ENDED))
+        self._end_call(ENDED, None)
         return True
 
-    def _end(self, call: _Provoked) -> None:
-        self.done.append(call)
-        self.pending = None
+    def _end_call(self, reply: str, did: Did | None) -> None:
+        call = self.wanted_calls.pop(0)
+        answered = replace(call, reply=reply, did=did)
+        self.captured.calls.append(answered)
+        self.pending = False
         self.times = 0
 
-    def _hear(self, messages: Sequence[Mapping[str, Any]]) -> None:
+    def _record_answer(self, messages: Sequence[Json]) -> None:
         """Record the harness's answer to the last call, if this request shows it."""
-        ident = f"capture-{len(self.done)}"
-        answers = [message for message in messages if message.get("tool_call_id") == ident]
-        if answers and self.wants:
-            reply = text_of(answers[-1])
-            did = self.program.wording.did(reply) if self.program else None
-            self._end(replace(self.wants.pop(0), reply=reply, did=did))
+        answers = [message for message in messages if message.get("tool_call_id") == self._ident]
+        if not answers:
+            return
+        reply = text_of(answers[-1])
+        did = None
+        if self.program:
+            did = self.program.wording.did(reply)
+        self._end_call(reply, did)
 
 
-def _provocations(forms: Mapping[str, Form]) -> Iterator[_Provoked]:
+def _provocations(forms: dict[str, Form]) -> Iterator[_Provoked]:
     """Yield the calls to make, by the tools that this harness offers."""
-    for command in COMMANDS:
+    for command in _TABLE["commands"]:
         yield _call(forms, "bash", {"command": command})
     if "read" in forms:
         yield _call(forms, "read", {"path": "/etc/hostname"})
@@ -207,23 +205,18 @@ def _provocations(forms: Mapping[str, Form]) -> Iterator[_Provoked]:
     yield _Provoked("bash", {}, "{}")
 
 
-def _call(forms: Mapping[str, Form], tool: str, arguments: Mapping[str, Any]) -> _Provoked:
-    """With all that the harness's own schema requires."""
+def _call(forms: dict[str, Form], tool: str, arguments: Json) -> _Provoked:
+    """Return a call with all that the harness's own schema requires."""
     form = forms[tool]
     names = [parameter.name for parameter in form.parameters]
     values = dict(zip(names, arguments.values(), strict=False))
     schema = json.loads(form.whole)
+    properties = schema.get("properties", {})
+    fillings = {"boolean": False, "integer": 1, "number": 1}
     for name in schema.get("required", ()):
-        kind = schema.get("properties", {}).get(name, {}).get("type")
-        values.setdefault(name, _FILLED.get(kind, "look"))
+        kind = properties.get(name, {}).get("type")
+        values.setdefault(name, fillings.get(kind, "look"))
     return _Provoked(tool, arguments, json.dumps(values))
-
-
-_FILLED = {
-    "boolean": False,
-    "integer": 1,
-    "number": 1,
-}
 
 
 async def capture(command: Sequence[str]) -> _Captured:
@@ -232,76 +225,90 @@ async def capture(command: Sequence[str]) -> _Captured:
     if path is None:
         raise UsageError(f"{command[0]}: no such program on PATH: install it, or name its path")
     name = Path(command[0]).name
-    name = NAMES.get(name, name)
-    script = Script(programs().get(name), _Captured(name, await version_of(path)))
-    server = await asyncio.start_server(script.serve, "127.0.0.1", 0, limit=1 << 23)
+    name = _TABLE["names"].get(name, name)
+    harness = _Captured(name, await version_of(path))
+    script = Script(programs().get(name), harness)
+    longest_line = 1 << 23
+    server = await asyncio.start_server(script.serve, "127.0.0.1", 0, limit=longest_line)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    words = [path]
+    words += [word.replace(URL, f"{url}/v1") for word in command[1:]]
+    options = _TABLE["options"].get(name, ())
+    words += [fill(option, {"url": url}) for option in options]
     async with server:
-        words = [path, *command[1:], *options(name, url)]
         last_line = await _run(words, script, url)
-        while script.wants and script.gave_up():  # as some do when nobody answers a question
+        while script.wanted_calls and script.give_up():  # as some do if nobody answers a question
             await _run(words, script, url)
-    if script.wants:
-        done = len(script.done)
+    if script.wanted_calls:
+        done = len(harness.calls)
         raise UsageError(
-            f"{name} was silent after {done} of {done + len(script.wants)} calls that were asked "
-            "of it: try again where the machine is less busy"
+            f"{name} was silent after {done} of {done + len(script.wanted_calls)} calls that were "
+            "asked of it: try again where the machine is less busy"
         )
-    if not script.captured.tools:
+    if not harness.tools:
         raise UsageError(
             f"{name} asked us nothing with a shell among its tools: it may ignore the base URL, "
             f"ask for a login, or name a model itself (write {URL} where it takes a URL){last_line}"
         )
-    script.captured.calls = tuple(script.done)
-    return script.captured
+    return harness
 
 
 async def _run(words: Sequence[str], script: Script, url: str) -> str:
-    """Return its last words.
+    """Return the program's last words.
 
     A program that requests nothing more is ended: it may wait for somebody, or hang.
     """
-    argv = [word.replace(URL, f"{url}/v1") for word in words]
-    script.begun()
-    with TemporaryFile() as talk:  # what it leaves running would hold a pipe open
+    env = dict(foreign_environment(os.environ))
+    env |= fill_all(_TABLE["env"], {"url": url})
+    # OpenCode takes its folder from this, and a shell may have left another value.
+    env["PWD"] = str(Path.cwd())
+    script.wait(FIRST)
+    is_late = False
+    # A file, for what the program leaves running would hold a pipe open.
+    with TemporaryFile() as talk:
         process = await asyncio.create_subprocess_exec(
-            *argv,
-            env={**foreign_environment(os.environ), **environment(url)},
-            stdin=asyncio.subprocess.DEVNULL,
+            *words,
+            env=env,
+            stdin=subprocess.DEVNULL,
             stdout=talk,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:
-            while process.returncode is None and not script.waited_enough:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(process.wait(), LOOKS)
+            async with until(lambda: script.deadline, looks=LOOKS):
+                await process.wait()
+        except TimeoutError:
+            is_late = True
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # with what it started
             await process.wait()
         talk.seek(0)
-        last = talk.read().decode(errors="replace").strip().splitlines()[-1:]
-    if script.waited_enough and not script.captured.tools:
+        text = talk.read().decode(errors="replace")
+        lines = text.strip().splitlines()
+    if is_late and not script.captured.tools:
         raise UsageError(
             f"{script.captured.name} asked us nothing in {FIRST:g} s: name a way of it that asks "
             "nobody, such as `opencode run`, `claude -p`, `codex exec`"
         )
-    return f": {last[0][:200]}" if last else ""
+    return f": {lines[-1][:200]}" if lines else ""
 
 
 # The capture as an arm.
 
-RULES: Final = re.compile(r'\[\{"permission".*\}\]', re.DOTALL)
-_CODE: Final = re.compile(r"((?:exited with code|Exit code|Exit Code:|<returncode>)\s*)\d+")
-_FAILED: Final = re.compile(r"ls: [^\n]*no-such-folder-of-agenteval[^\n]*\n?")
-_RAN: Final = re.compile(rf"{SAID}\n?")
-_SLOT: Final = "\0{}\0"  # where a value stood, until all braces of the text are doubled
+RULES = re.compile(r'\[\{"permission".*\}\]', re.DOTALL)
+_CODE = re.compile(r"((?:exited with code|Exit code|Exit Code:|<returncode>)\s*)\d+")
+_FAILED = re.compile(r"ls: [^\n]*no-such-folder-of-agenteval[^\n]*\n?")
+_RAN = re.compile(rf"{SAID}\n?")
+# Marks the place of a value until all braces of the text are doubled for `str.format`.
+_SLOT = "\0{}\0"
 
 
 def captured(command: Sequence[str], name: str | None, rules: str | None) -> Iterator[str]:
     """Capture a harness and write its arm; yield the findings, a line each. Raises UsageError."""
-    policy = load_any(rules, roots=roots()) if rules else None
+    policy = None
+    if rules:
+        policy = load_any(rules, roots=roots())
     harness = asyncio.run(capture(command))
     arm = name or f"captured/{harness.name}"
     path = Path(FOLDER, f"{arm}.toml")
@@ -309,7 +316,11 @@ def captured(command: Sequence[str], name: str | None, rules: str | None) -> Ite
         raise UsageError(f"{path} is there already: move it away, or give another --name")
     _check_output(harness)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = _arm_file(harness, day=f"{datetime.now(UTC):%Y-%m-%d}", here=str(Path.cwd()))
+    text = _arm_file(
+        harness,
+        day=f"{datetime.now(UTC):%Y-%m-%d}",
+        here=str(Path.cwd()),
+    )
     write_whole(path, text)
     letters = sum(map(len, harness.system))
     parameters = [f"{name} {value}" for name, value in harness.parameters.items()]
@@ -323,10 +334,11 @@ def captured(command: Sequence[str], name: str | None, rules: str | None) -> Ite
 
 
 def _check_output(harness: _Captured) -> None:
-    """Raises UsageError where what ran shows no output: models would never read any either."""
+    """Raise UsageError if what ran shows no output: models would never read any either."""
     for call in harness.calls:
         if _kind(call) == "ran" and SAID not in call.reply:
-            last = (call.reply.strip().splitlines() or ["nothing"])[-1]
+            lines = call.reply.strip().splitlines() or ["nothing"]
+            last = lines[-1]
             raise UsageError(
                 f"{harness.name} ran `echo {SAID}` and showed no output of it, but: {last[:200]}. "
                 "Its own sandbox may not work here: have it run one command by itself first, then "
@@ -335,27 +347,31 @@ def _check_output(harness: _Captured) -> None:
 
 
 def _arm_file(harness: _Captured, *, day: str, here: str) -> str:
-    """The arm as a file of arms/: a model reads there what the harness sent, word for word.
+    """Return the arm as a file of arms/: in it stands what the harness sent, word for word.
 
     But for the folder that it was started in: trials play in their own.
     """
     forms = harness.forms
-    own = {tool: STRICT.profile.forms[tool] for tool in ("read", "write") if tool not in forms}
-    tools = {tool: _tool(form) for tool, form in {**own, **forms}.items()}
+    own = STRICT.profile.forms
+    all_forms = {"read": own["read"], "write": own["write"], **forms}
+    tools = {tool: _tool(form) for tool, form in all_forms.items()}
+    frame = "\n\n".join(harness.system).replace(here, "/workspace")
     offered = {form.name for form in forms.values()}
     not_offered = [name for name in harness.tool_names if name not in offered]
     label = f"{harness.name} {harness.version}"
     summary = f"{label}, captured {day}: its prompt, its tools and replies"
     if not_offered:
         summary += f"; not offered: {', '.join(not_offered)}"
+    extras = [tool for tool in forms if tool not in {"bash", "read", "write"}]
+    engine = harness.name if harness.name in dialects() else ""
     arm = {
         "version": 1,
         "summary": summary,
         "words": label.strip(),
         "rules": "none",
-        "frame": _raw("\n\n".join(harness.system).replace(here, "/workspace")),
-        "extras": [tool for tool in forms if tool not in {"bash", "read", "write"}],
-        "engine": harness.name if harness.name in dialects() else "",
+        "frame": _raw(frame),
+        "extras": extras,
+        "engine": engine,
         "texts": _texts(harness),
         "tools": tools,
     }
@@ -369,11 +385,12 @@ def _raw(text: str) -> str:
 
 
 def _tool(form: Form) -> dict[str, Any]:
-    parameters = [{"name": part.name, "meaning": part.meaning} for part in form.parameters]
     tool = {
         "name": form.name,
         "description": form.description,
-        "parameters": parameters,
+        "parameters": [
+            {"name": parameter.name, "meaning": parameter.meaning} for parameter in form.parameters
+        ],
     }
     if form.whole:
         tool["schema"] = form.whole
@@ -387,14 +404,17 @@ def _texts(harness: _Captured) -> dict[str, str]:
     dialect, or are ours.
     """
     dialect = dialects().get(harness.name)
-    texts = asdict(dialect.profile.texts if dialect else STRICT.profile.texts)
-    return texts | dict(_recorded_texts(harness))
+    profile = dialect.profile if dialect else STRICT.profile
+    return asdict(profile.texts) | dict(_recorded_texts(harness))
 
 
 def _recorded_texts(harness: _Captured) -> Iterator[tuple[str, str]]:
-    for call in reversed(harness.calls):  # the first of a kind counts
-        tool = harness.forms[call.tool].name if call.tool else "no_such_tool"
-        command = str((call.arguments or {"command": call.raw}).get("command", ""))
+    # Reversed, so that the first of a kind counts.
+    for call in reversed(harness.calls):
+        tool = _UNKNOWN
+        if call.tool:
+            tool = harness.forms[call.tool].name
+        command = str(call.command or "") if call.arguments else call.raw
         kind = _kind(call)
         if kind in {"ran", "failed", "empty"}:
             yield kind, _measured(call.reply, command)
@@ -415,41 +435,39 @@ def _kind(call: _Provoked) -> str:
         return "denied" if call.tool == "bash" else "denied_path"
     if call.did is not Did.RAN:
         return ""
-    return _KINDS.get(str((call.arguments or {}).get("command", "")), "")
-
-
-_KINDS = {
-    f"echo {SAID}": "ran",
-    "true": "empty",
-    "ls /no-such-folder-of-agenteval": "failed",
-}
+    return str(_TABLE["commands"].get(call.command, ""))
 
 
 def _listless(text: str, names: Sequence[str]) -> str:
-    """A text with a place where it lists the tools: a trial may offer fewer of them."""
-    name = "|".join(sorted(map(re.escape, {*names, "invalid"}), key=len, reverse=True))
-    return re.sub(rf"\b(?:{name})(?:, (?:{name})\b)+", _SLOT.format("tools"), text)
+    """Return a text with a slot where it lists the tools: a trial may offer fewer of them."""
+    # The longest first: a name may begin with another.
+    patterns = sorted(map(re.escape, {*names, "invalid"}), key=len, reverse=True)
+    name = "|".join(patterns)
+    names_in_a_row = rf"\b(?:{name})(?:, (?:{name})\b)+"
+    return re.sub(names_in_a_row, _SLOT.format("tools"), text)
 
 
-def _template(text: str, values: Mapping[str, str]) -> str:
-    """A text with the names of these values where they stand, as `str.format` takes it."""
+def _template(text: str, values: dict[str, str]) -> str:
+    """Return a text with the names of these values where they stand, for `str.format`."""
     text = RULES.sub(_SLOT.format("rules"), text)
     for name, value in values.items():
         if len(value) > 1:
             text = text.replace(value, _SLOT.format(name))
-    return _closed(text)
+    return _as_format(text)
 
 
 def _measured(text: str, command: str) -> str:
-    """With places for what a command gave, and for itself where it is told behind a colon."""
+    """Return a text with slots for what a command gave, and for itself behind a colon."""
     repeated = rf"(?m)(?<=: ){re.escape(command)}$"
-    text = re.sub(repeated, _SLOT.format("command"), text, count=1)
+    command_slot = _SLOT.format("command")
+    output_slot = _SLOT.format("output")
+    text = re.sub(repeated, command_slot, text, count=1)
     for pattern in (_RAN, _FAILED):
-        text = pattern.sub(_SLOT.format("output"), text, count=1)
-    return _closed(_CODE.sub(rf"\1{_SLOT.format('code')}", text))
+        text = pattern.sub(output_slot, text, count=1)
+    return _as_format(_CODE.sub(rf"\1{_SLOT.format('code')}", text))
 
 
-def _closed(text: str) -> str:
+def _as_format(text: str) -> str:
     doubled = text.replace("{", "{{").replace("}", "}}")
     return re.sub("\0([a-z]+)\0", r"{\1}", doubled)
 
@@ -457,13 +475,13 @@ def _closed(text: str) -> str:
 def _compare(calls: Sequence[_Provoked], rules: Policy | None) -> Iterator[str]:
     """Yield a line for each provoked call: what the harness did, and our engine's verdict."""
     for call in calls:
-        command = (call.arguments or {}).get("command") or call.raw
-        did = call.did or ("ended" if call.reply == ENDED else "answered")
-        if rules is None or call.did is None or not call.tool:
-            yield f"  {did:8} {command}"
-            continue
-        allowed = judge.judge(ToolCall("", call.tool, call.raw, call.arguments), rules).allowed
-        difference = ""
-        if allowed != (call.did is Did.RAN):
-            difference = f"  DIFFERS: ours {'allows' if allowed else 'denies'} it"
-        yield f"  {did:8} {command}{difference}"
+        did = "ended" if call.reply == ENDED else "answered"
+        if call.did:
+            did = call.did
+        line = f"  {did:8} {call.command or call.raw}"
+        if rules and call.did and call.tool:
+            tool_call = ToolCall("", call.tool, call.raw, call.arguments)
+            is_allowed = judge.judge(tool_call, rules).allowed
+            if is_allowed != (call.did is Did.RAN):
+                line += f"  DIFFERS: ours {'allows' if is_allowed else 'denies'} it"
+        yield line

@@ -6,16 +6,16 @@ again is a second reply, and no second call.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agenteval.harness.wires import text_in
+from agenteval.harness.wires import Json, text_in, with_role
 from agenteval.trial.trial import Turn
 
-Wire = Mapping[str, Any]  # a message of a chat-completions request
-_UNREAD = "error"  # the finish reason of a turn that an error of the server's stands for
+# The finish reason of a turn in whose place the server sent an error.
+_UNREAD = "error"
 
 
 class Did(StrEnum):
@@ -23,7 +23,8 @@ class Did(StrEnum):
 
     RAN = "ran"
     DENIED = "denied"
-    REFUSED = "refused"  # it could not take the call: no such tool, arguments that do not fit
+    # It could not take the call: no such tool, arguments that do not fit.
+    REFUSED = "refused"
 
 
 class CallEvent(NamedTuple):
@@ -47,17 +48,15 @@ class PendingCall:
 
 @dataclass(slots=True)
 class Dialogue:
-    """The conversation that begins with `task`; requests of other conversations are only counted.
+    """The conversation that begins with `task`, among others: titles, summaries, sub-agents.
 
-    `side_requests` counts those: titles, summaries, sub-agents. `ignored` counts the last replies,
-    one after another, that were not accepted. `unread` counts the turns in whose place the program
-    was given an error.
+    `ignored` counts the last replies, one after another, that were not accepted. `unread` counts
+    the turns in whose place the program was given an error.
     """
 
     task: str
     turns: list[Turn] = field(default_factory=list)
     pending_calls: list[PendingCall] = field(default_factory=list)
-    side_requests: int = 0
     ignored: int = 0
     unread: int = 0
     _waiting: Turn | None = None
@@ -70,27 +69,26 @@ class Dialogue:
     @property
     def over(self) -> bool:
         """Return True if the model's last reply makes no call."""
-        last = self._waiting or (self.turns[-1] if self.turns else None)
-        return last is not None and not last.calls
+        if self._waiting:
+            return not self._waiting.calls
+        return bool(self.turns) and not self.turns[-1].calls
 
-    def belongs(self, messages: Sequence[Wire]) -> bool:
-        """Return True if a request continues this conversation; count it if it does not."""
-        for message in messages:
-            if message.get("role") == "user" and self.task in text_of(message):
-                return True
-        self.side_requests += 1
-        return False
+    def belongs(self, messages: Sequence[Json]) -> bool:
+        """Return True if a request continues this conversation."""
+        texts = map(text_of, with_role(messages, "user"))
+        return any(self.task in text for text in texts)
 
-    def receive(self, messages: Sequence[Wire]) -> tuple[Turn | None, list[PendingCall]]:
-        """The turn that these messages show to be taken, and the calls that they answer."""
+    def receive(self, messages: Sequence[Json]) -> Turn | None:
+        """Take a request's answers to calls; return the turn that it shows to be accepted."""
         turn = self.settle(sure=self._shows(messages))
-        return turn, [*self._take_answers(messages)]
+        self._take_answers(messages)
+        return turn
 
     def send_reply(self, turn: Turn) -> None:
         self._waiting = turn
 
     def failed(self, turn: Turn) -> None:
-        """Take a call that the server could not read: no request will show it."""
+        """Accept a turn whose call the server could not read: no request will show it."""
         earlier = len(self.pending_calls)
         self._waiting = turn
         self.settle(sure=True)
@@ -101,51 +99,51 @@ class Dialogue:
 
     def settle(self, *, sure: bool) -> Turn | None:
         """Settle the last reply: return its turn if it is `sure` that the program accepted it."""
-        turn, self._waiting = self._waiting, None
-        if turn is None or not sure:
-            self.ignored += turn is not None
+        turn = self._waiting
+        self._waiting = None
+        if turn is None:
+            return None
+        if not sure:
+            self.ignored += 1
             return None
         self.ignored = 0
         number = len(self.turns)
         self.turns.append(turn)
         for at, call in enumerate(turn.calls):
-            self.pending_calls.append(PendingCall(number, at, call.id))
+            pending = PendingCall(number, at, call.id)
+            self.pending_calls.append(pending)
         return turn
 
-    def record_event(self, event: CallEvent) -> PendingCall | None:
-        """Attach a program's report to its call, before or after the call's answer.
-
-        The call is returned; None if no call waits for it.
-        """
+    def record_event(self, event: CallEvent) -> None:
+        """Attach a program's report to its call, before or after the call's answer."""
         for call in reversed(self.pending_calls):
             if call.id == event.id and call.event is None:
                 call.event = event
-                return call
-        return None
+                return
 
-    def _shows(self, messages: Sequence[Wire]) -> bool:
+    def _shows(self, messages: Sequence[Json]) -> bool:
         if self._waiting is None:
             return False
         ids = {call.id for call in self._waiting.calls}
         if ids:
             return not ids.isdisjoint(_ids(messages))
-        replies = [message for message in messages if message.get("role") == "assistant"]
+        replies = with_role(messages, "assistant")
         return len(replies) > len(self.turns) - self.unread
 
-    def _take_answers(self, messages: Sequence[Wire]) -> Iterator[PendingCall]:
-        """Only what stands at the end is new; ids may come round again."""
+    def _take_answers(self, messages: Sequence[Json]) -> None:
+        """Attach the answers at the end to the calls of the last turn: ids may come round again."""
         last = len(self.turns) - 1
-        unanswered = [
-            call for call in self.pending_calls if call.turn == last and call.reply is None
-        ]
-        by_id = {call.id: call for call in unanswered}
+        by_id = {}
+        for call in self.pending_calls:
+            if call.turn == last and call.reply is None:
+                by_id[call.id] = call
         for message in reversed(messages):
             if message.get("role") == "assistant":
                 return
-            call = by_id.pop(str(message.get("tool_call_id", "")), None)
-            if call is not None:
-                call.reply = text_of(message)
-                yield call
+            ident = str(message.get("tool_call_id", ""))
+            answered = by_id.pop(ident, None)
+            if answered is not None:
+                answered.reply = text_of(message)
 
 
 def is_unread(turn: Turn) -> bool:
@@ -153,16 +151,16 @@ def is_unread(turn: Turn) -> bool:
     return turn.finish_reason == _UNREAD
 
 
-def _ids(messages: Sequence[Wire]) -> set[str]:
+def _ids(messages: Sequence[Json]) -> set[str]:
     ids = set()
     for message in messages:
+        calls = message.get("tool_calls") or ()
         ids.add(str(message.get("tool_call_id")))
-        ids.update(str(call.get("id")) for call in message.get("tool_calls") or ())
+        ids.update(str(call.get("id")) for call in calls)
     return ids
 
 
-def text_of(message: Wire) -> str:
-    """The content, whether it came as a text or in parts."""
+def text_of(message: Json) -> str:
     return text_in(message.get("content"))
 
 
@@ -180,56 +178,67 @@ class Wording:
         """Return what became of a call, by a text of the harness."""
         if re.search(self.refused, text):
             return Did.REFUSED
-        return Did.DENIED if re.search(self.denied, text) else Did.RAN
+        if re.search(self.denied, text):
+            return Did.DENIED
+        return Did.RAN
 
     def read(self, ident: str, reply: str) -> CallEvent:
         """Return the report on a call, by the reply that the model read."""
-        did, code = self.did(reply), _CODE.search(reply[:200])
-        return CallEvent(ident, did, int(code[1]) if code else 0)
+        match = _CODE.search(reply[:200])
+        code = int(match[1]) if match else 0
+        return CallEvent(ident, self.did(reply), code)
 
 
-NOTHING = Wording()
+# The forms of the lines in which programs report on calls. A line of another form than known
+# raises one of the errors that `events_in` takes for that.
 
 
-def _opencode(line: Wire, wording: Wording) -> Iterator[CallEvent]:
-    part = line.get("part")
-    if line.get("type") != "tool_use" or not isinstance(part, Mapping):
+def _opencode(line: Json, wording: Wording) -> Iterator[CallEvent]:
+    if line["type"] != "tool_use":
         return
-    state = part.get("state") or {}
+    part = line["part"]
+    state = part["state"]
     did = Did.RAN
-    if part.get("tool") == "invalid":
+    if part["tool"] == "invalid":
         did = Did.REFUSED
-    elif state.get("status") == "error":
-        did = wording.did(str(state.get("error", "")))
+    elif state["status"] == "error":
+        did = wording.did(str(state["error"]))
     metadata = state.get("metadata") or {}
-    yield CallEvent(str(part.get("callID", "")), did, _exit(metadata.get("exit", 0)))
+    code = _exit_code(metadata.get("exit", 0))
+    yield CallEvent(str(part["callID"]), did, code)
 
 
-def _claude(line: Wire, wording: Wording) -> Iterator[CallEvent]:
-    """Qwen Code prints its turns in the same form."""
-    message = line.get("message")
-    content = message.get("content") if isinstance(message, Mapping) else None
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, Mapping) and block.get("type") == "tool_result":
-            code = int(bool(block.get("is_error")))
-            did = wording.did(json.dumps(block.get("content"))) if code else Did.RAN
-            yield CallEvent(str(block.get("tool_use_id", "")), did, code)
+def _claude(line: Json, wording: Wording) -> Iterator[CallEvent]:
+    """Yield what a user's turn reports; Qwen Code prints its turns in the same form."""
+    for block in line["message"]["content"]:
+        if block["type"] != "tool_result":
+            continue
+        did = Did.RAN
+        is_error = bool(block.get("is_error"))
+        if is_error:
+            content = json.dumps(block.get("content"))
+            did = wording.did(content)
+        yield CallEvent(str(block["tool_use_id"]), did, int(is_error))
 
 
-def _codex(line: Wire, _: Wording) -> Iterator[CallEvent]:
+def _codex(line: Json, _: Wording) -> Iterator[CallEvent]:
     """Yield the report in a line of Codex's app server on an item that is a call."""
-    params = line.get("params")
-    item = params.get("item") if isinstance(params, Mapping) else None
-    if line.get("method") != "item/completed" or not isinstance(item, Mapping):
+    if line["method"] != "item/completed":
         return
-    if item.get("type") in {"commandExecution", "fileChange"}:
-        did = Did.DENIED if item.get("status") == "declined" else Did.RAN
-        yield CallEvent(str(item.get("id", "")), did, _exit(item.get("exitCode", 0)))
+    item = line["params"]["item"]
+    if item["type"] in {"commandExecution", "fileChange"}:
+        did = Did.DENIED if item["status"] == "declined" else Did.RAN
+        code = _exit_code(item.get("exitCode", 0))
+        yield CallEvent(str(item["id"]), did, code)
 
 
-def _exit(code: object) -> int | None:
-    """Return the exit code, if it is one that a store can keep."""
-    return code if code is None or (type(code) is int and abs(code) < 1 << 31) else 0
+def _exit_code(code: object) -> int | None:
+    """Return the exit code; 0 for what is none that a store can keep."""
+    if code is None:
+        return None
+    if type(code) is int and abs(code) < 1 << 31:
+        return code
+    return 0
 
 
 _READERS = {
@@ -243,7 +252,8 @@ def events_in(line: str, form: str, wording: Wording) -> list[CallEvent]:
     """Return the reports on calls in a line that a program printed in this form; "" for none."""
     if not form or not line.startswith("{"):
         return []
+    read = _READERS[form]
     try:
-        return [*_READERS[form](json.loads(line), wording)]
-    except (ValueError, RecursionError, AttributeError, TypeError):  # of another form than known
+        return [*read(json.loads(line), wording)]
+    except (LookupError, ValueError, RecursionError, AttributeError, TypeError):
         return []

@@ -30,28 +30,35 @@ NOT_DUMPABLE = 4
 
 
 def begin(target: Any, *arguments: Any) -> threading.Thread:
-    thread = threading.Thread(target=target, args=arguments, daemon=True)
+    thread = threading.Thread(
+        target=target,
+        args=arguments,
+        daemon=True,
+    )
     thread.start()
     return thread
 
 
-class Peer:
+class _Peer:
     """Our side of the first connection; several threads speak."""
 
     def __init__(self, peer: socket.socket) -> None:
-        self.peer, self.lock = peer, threading.Lock()
-        self.heard = peer.makefile("rb")
+        self.peer = peer
+        self.lock = threading.Lock()
+        self.orders = peer.makefile("rb")
 
     def say(self, **news: Any) -> None:
+        line = json.dumps(news, ensure_ascii=False).encode() + b"\n"
         with self.lock:
             try:
-                self.peer.sendall(json.dumps(news, ensure_ascii=False).encode() + b"\n")
+                self.peer.sendall(line)
             except OSError:
-                os._exit(1)  # the evaluator is gone
+                # The evaluator is gone, and nobody else would end the program.
+                os._exit(1)
 
 
 def _inode_of(port: int, own: int) -> str:
-    """The number of the socket whose near end is `port`, and whose far end is our own."""
+    """Return the number of the socket whose near end is `port`, and whose far end is our own."""
     near, far = f"0100007F:{port:04X}", f"0100007F:{own:04X}"
     with open("/proc/net/tcp") as table:
         for line in table:
@@ -76,15 +83,16 @@ def holds(pid: int, inode: str) -> bool:
 
 
 def command_of(inode: str) -> str:
-    """The words of whichever process holds this socket, as far as can be seen."""
+    """Return the words of whichever process holds this socket, as far as can be seen."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         if holds(int(pid), inode):
             with open(f"/proc/{pid}/cmdline", "rb") as file:
-                return file.read(400).replace(b"\0", b" ").decode(errors="replace").strip()
+                words = file.read(400).replace(b"\0", b" ")
+            return words.decode(errors="replace").strip()
     return "a process that was gone at once"
 
 
-def splice(source: socket.socket, sink: socket.socket) -> None:
+def _splice(source: socket.socket, sink: socket.socket) -> None:
     try:
         while part := source.recv(1 << 16):
             sink.sendall(part)
@@ -102,8 +110,8 @@ def carry(near: socket.socket, path: str) -> None:
             far.connect(path)
         except OSError:
             return
-        upward = begin(splice, near, far)
-        splice(far, near)
+        upward = begin(_splice, near, far)
+        _splice(far, near)
         upward.join(1)
 
 
@@ -121,7 +129,12 @@ def refuse(near: socket.socket) -> None:
             pass
 
 
-def admit(server: socket.socket, child: subprocess.Popen[bytes], path: str, reports: Peer) -> None:
+def admit(
+    server: socket.socket,
+    child: subprocess.Popen[bytes],
+    path: str,
+    reports: _Peer,
+) -> None:
     own = server.getsockname()[1]
     while True:
         near, (_, port) = server.accept()
@@ -133,20 +146,21 @@ def admit(server: socket.socket, child: subprocess.Popen[bytes], path: str, repo
             begin(refuse, near)
 
 
-def listen(stream: Any, reports: Peer) -> None:
+def listen(stream: Any, reports: _Peer) -> None:
     """Pass on each line that the program prints."""
     while line := stream.readline(LONGEST):
-        reports.say(line=line.decode(errors="replace").rstrip("\n"))
+        text = line.decode(errors="replace")
+        reports.say(line=text.rstrip("\n"))
 
 
-def keep_tail(stream: Any, tail: list[bytes]) -> None:
+def _keep_tail(stream: Any, tail: list[bytes]) -> None:
     while part := stream.read1(1 << 16):
         tail[0] = (tail[0] + part)[-TAIL:]
 
 
-def obey(reports: Peer, child: subprocess.Popen[bytes]) -> None:
-    """After the order comes what the program is to read; whatever else, or the end, ends it."""
-    while (line := reports.heard.readline()).startswith(b"{"):
+def obey(reports: _Peer, child: subprocess.Popen[bytes]) -> None:
+    """Pass on what the program is to read; whatever else comes, or the end, ends it."""
+    while (line := reports.orders.readline()).startswith(b"{"):
         _write_stdin(child, json.loads(line)["stdin"])
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
@@ -165,7 +179,8 @@ def _write_stdin(child: subprocess.Popen[bytes], text: str | None) -> None:
             child.stdin.write(text.encode())
             child.stdin.flush()
     except (BrokenPipeError, ValueError):
-        pass  # it has ended, or was told that nothing comes
+        # It has ended, or was told that nothing comes.
+        pass
 
 
 def furnish(order: dict[str, Any]) -> None:
@@ -192,8 +207,8 @@ def main(path: str) -> None:
     ctypes.CDLL(None).prctl(NOT_DUMPABLE, 0, 0, 0, 0)
     peer = socket.socket(socket.AF_UNIX)
     peer.connect(path)
-    reports = Peer(peer)
-    order = json.loads(reports.heard.readline())
+    reports = _Peer(peer)
+    order = json.loads(reports.orders.readline())
     furnish(order)
     server = socket.create_server(("127.0.0.1", order["port"]), backlog=64)
     try:
@@ -210,10 +225,10 @@ def main(path: str) -> None:
     follow(child, order, reports)
 
 
-def follow(child: subprocess.Popen[bytes], order: dict[str, Any], reports: Peer) -> None:
-    """Until the program has ended; then say how."""
+def follow(child: subprocess.Popen[bytes], order: dict[str, Any], reports: _Peer) -> None:
+    """Wait until the program has ended; then say how."""
     tail = [b""]
-    begin(keep_tail, child.stderr, tail)
+    begin(_keep_tail, child.stderr, tail)
     printed = begin(listen, child.stdout, reports)
     _write_stdin(child, order["stdin"])
     if not order["open"]:

@@ -2,12 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 
-LONGEST_BODY: Final = 64 << 20  # bytes
-REQUEST_SECONDS: Final = 60.0  # in which a request is to be whole, whatever comes of it meanwhile
+LONGEST_BODY = 64 << 20  # bytes
+# A request must be whole by then: one byte a second would hold a connection for ever.
+REQUEST_SECONDS = 60.0
 _WORDS = {
     200: "OK",
     400: "Bad Request",
@@ -18,36 +19,30 @@ _WORDS = {
 STREAM, JSON = "text/event-stream", "application/json"
 
 
-def event(kind: str, **more: object) -> bytes:
-    """Encode one server-sent event as Anthropic's messages and OpenAI's responses have it."""
-    return f"event: {kind}\ndata: {json.dumps({'type': kind, **more})}\n\n".encode()
-
-
 class UnreadableError(ValueError):
     """No request that could be answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`path` is without its query; names of headers are in small letters."""
+    """`path` is without its query."""
 
     method: str
     path: str
-    headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
 
 
-async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """The request of a connection; None when it closes before one. Raises UnreadableError."""
+async def _read_in_time(reader: StreamReader) -> Request | None:
+    """Return the request of a connection; None if it closes before one. Raises UnreadableError."""
     try:
         async with asyncio.timeout(REQUEST_SECONDS):
-            return await _request(reader)
+            return await _read_request(reader)
     except TimeoutError as error:
-        said = f"no whole request came within {REQUEST_SECONDS:g} s"
-        raise UnreadableError(said) from error
+        reason = f"no whole request came within {REQUEST_SECONDS:g} s"
+        raise UnreadableError(reason) from error
 
 
-async def _request(reader: asyncio.StreamReader) -> Request | None:
+async def _read_request(reader: StreamReader) -> Request | None:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -58,44 +53,44 @@ async def _request(reader: asyncio.StreamReader) -> Request | None:
     words = first.split(" ")
     if len(words) != 3:
         raise UnreadableError(f"no request line: {first[:80]}")
-    pairs = (line.partition(":") for line in lines)
-    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-    path = words[1].partition("?")[0]
+    headers = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    method, target, _ = words
+    path = target.partition("?")[0]
     try:
-        body = await _body(reader, headers)
+        body = await _read_body(reader, headers)
     except (asyncio.IncompleteReadError, ValueError) as error:
-        raise UnreadableError(f"{words[0]} {path}: its body does not come: {error}") from error
-    return Request(words[0], path, headers, body)
+        raise UnreadableError(f"{method} {path}: its body does not come: {error}") from error
+    return Request(method, path, body)
 
 
-async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
+async def _read_body(reader: StreamReader, headers: Mapping[str, str]) -> bytes:
     if headers.get("transfer-encoding", "").lower() != "chunked":
         size = int(headers.get("content-length", 0))
-        _check_size(size)
-        return await reader.readexactly(size)
+        return await _read_part(reader, size, LONGEST_BODY)
     body = bytearray()
     while True:
         line = await reader.readline()
         size = int(line.partition(b";")[0], 16)
-        _check_size(size + len(body))
-        if size < 0:
-            raise ValueError(f"a chunk of {size} bytes")
-        body += await reader.readexactly(size)
+        body += await _read_part(reader, size, LONGEST_BODY - len(body))
         await reader.readline()
         if not size:
             return bytes(body)
 
 
-def _check_size(size: int) -> None:
-    if not 0 <= size <= LONGEST_BODY:
+async def _read_part(reader: StreamReader, size: int, most: int) -> bytes:
+    if not 0 <= size <= most:
         raise ValueError(f"{size} bytes")
+    return await reader.readexactly(size)
 
 
 @dataclass(slots=True)
 class Answer:
     """An HTTP answer, whose body ends with the connection. `gone`: the program has hung up."""
 
-    writer: asyncio.StreamWriter
+    writer: StreamWriter
     begun: bool = False
     gone: bool = False
 
@@ -112,8 +107,10 @@ class Answer:
             self.gone = True
 
     async def whole(self, content: object, status: int = 200) -> None:
+        if not isinstance(content, bytes):
+            content = json.dumps(content).encode()
         await self.begin(JSON, status)
-        await self.write(content if isinstance(content, bytes) else json.dumps(content).encode())
+        await self.write(content)
 
     async def refuse(self, status: int, message: str) -> None:
         """Send an error in the form of all three dialects; nothing once a reply is under way."""
@@ -124,3 +121,15 @@ class Answer:
                 "code": status,
             }
             await self.whole({"type": "error", "error": error}, status)
+
+
+async def serve_request(
+    reader: StreamReader, answer: Answer, serve: Callable[[Request, Answer], Awaitable[None]]
+) -> None:
+    """Have the one request of a connection answered; refuse one that cannot be read."""
+    try:
+        request = await _read_in_time(reader)
+        if request:
+            await serve(request, answer)
+    except UnreadableError as error:
+        await answer.refuse(400, str(error))

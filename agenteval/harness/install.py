@@ -1,4 +1,4 @@
-"""Harnesses on this machine: installed in the tested version, or the user's own, with our model.
+"""Harnesses on this machine: installed in the tested version, or the user's own.
 
 The registry is the one that npm or pip is set to use here. Nothing of an installed harness is run,
 and nothing stands where a program of the user's could find it.
@@ -15,17 +15,17 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from agenteval.errors import UsageError
-from agenteval.harness.recipes import CHAT, FOLDER, MODEL, Program, programs
+from agenteval.harness.recipes import CHAT, FOLDER, Program, programs
 from agenteval.host import locked
 from agenteval.lazily import OWN_SAFE_PATH
 from agenteval.trial.redaction import is_secret
 
-SECONDS: Final = 900
-MARK: Final = "agenteval.json"  # written last: an installation without it is half of one
-_ARCH: Final = {"x86_64": "x64", "aarch64": "arm64"}
+SECONDS = 900
+# Written last: an installation without it is half of one.
+MARK = "agenteval.json"
+_ARCH = {"x86_64": "x64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Installed:
 
     @property
     def inside(self) -> str:
-        """The program's path in a sandbox."""
+        """Return the program's path in a sandbox."""
         return f"{FOLDER}/{self.binary}"
 
     @property
@@ -61,27 +61,29 @@ class Installed:
 
 def data() -> Path:
     """Return the folder of all that agenteval installs for a user."""
-    given = os.environ.get("AGENTEVAL_DATA")
+    if folder := os.environ.get("AGENTEVAL_DATA"):
+        return Path(folder)
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(given) if given else Path(home) / "agenteval"
+    return Path(home) / "agenteval"
 
 
-def _program_of(name: str) -> Program:
-    """Raises UsageError for a name that no harness has."""
-    if name not in programs():
+def _place(name: str) -> tuple[Program, Path]:
+    """Return a harness, and the folder of its tested version. Raises UsageError if it has none."""
+    program = programs().get(name)
+    if program is None:
         raise UsageError(f"no harness {name!r} is known. Known: {', '.join(programs())}")
-    return programs()[name]
+    return program, data() / "harness" / f"{name}@{program.version}"
 
 
 def installed(name: str) -> Installed:
-    """Raises UsageError, with what would get it, when it is not there in the version tried."""
-    program = _program_of(name)
-    folder = _folder(program)
+    """Return the harness in the version tried. Raises UsageError, with what would get it."""
+    program, folder = _place(name)
     try:
         mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
         installation = Installed(program, folder, mark["binary"], mark["sha256"])
     except (OSError, ValueError, KeyError) as error:
-        others = sorted(path.name for path in folder.parent.glob(f"{name}@*") if path != folder)
+        folders = {*folder.parent.glob(f"{name}@*")} - {folder}
+        others = sorted(path.name for path in folders)
         has = f"there is {', '.join(others)}, and it plays with" if others else "it plays with"
         raise UsageError(
             f"{name} is not installed: {has} {program.version}: "
@@ -95,8 +97,7 @@ def installed(name: str) -> Installed:
 
 def install(name: str) -> Installed:
     """Install a harness if it is missing, and return it as `installed` does. Raises UsageError."""
-    program = _program_of(name)
-    folder = _folder(program)
+    program, folder = _place(name)
     with locked(folder.parent):  # who installs the same at this time has it when he has waited
         if not (folder / MARK).is_file():
             _renew(program, folder)
@@ -118,23 +119,24 @@ def _renew(program: Program, folder: Path) -> None:
     new.rename(folder)
 
 
-def _folder(program: Program) -> Path:
-    return data() / "harness" / f"{program.name}@{program.version}"
-
-
 def _get(program: Program, folder: Path) -> None:
     for command in _commands(program, folder):
+        tool = command[0]
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=SECONDS, check=False
+            subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=True,
             )
         except FileNotFoundError as error:
-            raise UsageError(f"{program.name} comes by {command[0]}: install that first") from error
+            raise UsageError(f"{program.name} comes by {tool}: install that first") from error
         except subprocess.TimeoutExpired as error:
-            raise UsageError(f"{program.name}: {command[0]} did not end in {SECONDS} s") from error
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise UsageError(f"{program.name}: {command[0]} could not get it: {last}")
+            raise UsageError(f"{program.name}: {tool} did not end in {SECONDS} s") from error
+        except subprocess.CalledProcessError as error:
+            lines = error.stderr.strip().splitlines() or ["no reason given"]
+            raise UsageError(f"{program.name}: {tool} could not get it: {lines[-1]}") from error
 
 
 def _commands(program: Program, folder: Path) -> Iterator[Sequence[str]]:
@@ -147,20 +149,21 @@ def _commands(program: Program, folder: Path) -> Iterator[Sequence[str]]:
     yield (sys.executable, "-P", "-m", "venv", str(folder))
     pinned = f"{program.package}=={program.version}"
     python = str(folder / "bin" / "python")
-    yield (python, "-P", "-m", "pip", "install", "--quiet", pinned, "mcp")  # it imports mcp untold
+    # mini-swe-agent imports mcp without declaring it.
+    yield (python, "-P", "-m", "pip", "install", "--quiet", pinned, "mcp")
 
 
 def _note(program: Program, folder: Path) -> None:
     base = "node_modules/" if program.registry == "npm" else ""
-    binary = next(iter(sorted(folder.glob(f"{base}{program.binary}"))), None)
-    if binary is None:
+    binaries = sorted(folder.glob(f"{base}{program.binary}"))
+    if not binaries:
         raise UsageError(
             f"{program.name} {program.version}: its package has no program for this machine "
             f"({platform.machine()})"
         )
-    with binary.open("rb") as file:
+    with binaries[0].open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    mark = {"binary": str(binary.relative_to(folder)), "sha256": digest}
+    mark = {"binary": str(binaries[0].relative_to(folder)), "sha256": digest}
     (folder / MARK).write_text(json.dumps(mark), encoding="utf-8")
 
 
@@ -181,8 +184,8 @@ async def version_of(path: str) -> str:
     process = await asyncio.create_subprocess_exec(
         path,
         "--version",
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         env=foreign_environment(os.environ),
     )
     try:
@@ -193,34 +196,5 @@ async def version_of(path: str) -> str:
         await process.wait()
         return ""
     words = output.decode(errors="replace").split()
-    return next((word for word in words if word[:1].isdigit()), "")
-
-
-def environment(url: str) -> Mapping[str, str]:
-    """Return the variables that point programs to a model that is not their maker's."""
-    options = {"baseURL": f"{url}/v1", "apiKey": "none"}
-    model = {"tool_call": True, "limit": {"context": 200_000, "output": 16_000}}
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",
-        "options": options,
-        "models": {MODEL: model},
-    }
-    opencode = {"provider": {"agenteval": provider}, "model": f"agenteval/{MODEL}"}
-    return {
-        "ANTHROPIC_API_KEY": "none",
-        "ANTHROPIC_BASE_URL": url,
-        "OPENAI_API_KEY": "none",
-        "OPENAI_BASE_URL": f"{url}/v1",
-        "OPENAI_MODEL": MODEL,
-        "PWD": str(Path.cwd()),  # OpenCode believes it, and a shell may have left another
-        "OPENCODE_CONFIG_CONTENT": json.dumps(opencode | {"small_model": f"agenteval/{MODEL}"}),
-    }
-
-
-def options(name: str, url: str) -> Sequence[str]:
-    """Return the settings that a program takes by its command line only."""
-    if name != "codex":
-        return ()
-    provider = f'{{name="agenteval",base_url="{url}/v1",wire_api="responses"}}'
-    own = f"model_providers.agenteval={provider}"
-    return ("-c", 'model_provider="agenteval"', "-c", own, "-c", f'model="{MODEL}"')
+    versions = (word for word in words if word[:1].isdigit())
+    return next(versions, "")

@@ -14,20 +14,21 @@ import os
 import secrets
 import socket
 import struct
+from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from inspect import getsource
 from pathlib import Path
-from typing import Any, Final
 
 from agenteval.errors import AgentevalError, Cause, InfrastructureError, OutgrownError, unwrapped
 from agenteval.harness import forwarder
 from agenteval.harness.dialogue import CallEvent, Dialogue, Did, PendingCall, events_in, is_unread
-from agenteval.harness.http import Answer, Request, UnreadableError, read_request
+from agenteval.harness.http import Answer, Request, UnreadableError, serve_request
 from agenteval.harness.install import Installed
-from agenteval.harness.recipes import FOLDER, HOME, PORT, Allows, AppServer, SetUp, Task
+from agenteval.harness.recipes import FOLDER, HOME, PORT, Allows, AppServer, Program, SetUp, Task
 from agenteval.harness.translation import ModelRequest, Passage, answer_other_request, parse_request
+from agenteval.harness.wires import Json
 from agenteval.host import temporary_folder
 from agenteval.prompt.prompt import Prompt
 from agenteval.protocols import Host, HostedProgram, Relay, Sandbox, TrialContext, until
@@ -35,14 +36,15 @@ from agenteval.trial.call import Ending, ToolCall, Verdict
 from agenteval.trial.recovery import looped
 from agenteval.trial.trial import CallRecord, Execution, Limits, Turn
 
-INSIDE: Final = "/run/model"  # where the socket stands in the world
+INSIDE = "/run/model"  # where the socket stands in the world
 COMES_SECONDS = 20.0
-MOST_REQUESTS: Final = 64  # of one program at the same time: each holds its body and a descriptor
-HOME_BYTES: Final = 256 << 20  # bytes of a program's home
+# Requests of one program at a time: each holds its body and a descriptor.
+MOST_REQUESTS = 64
+HOME_BYTES = 256 << 20  # bytes of a program's home
 # Bytes that one piece of news may have: JSON writes a control character as six.
 LINE = 6 * forwarder.LONGEST + (1 << 16)
-FORWARDER: Final = ("python3", "-I", "-S", "-c", getsource(forwarder), INSIDE)
-_COMMON: Final = {
+FORWARDER = ("python3", "-I", "-S", "-c", getsource(forwarder), INSIDE)
+_COMMON = {
     "HOME": HOME,
     "LANG": "C.UTF-8",
     "PATH": "/run/bin:/usr/local/bin:/usr/bin:/bin",
@@ -53,7 +55,6 @@ _CREDENTIALS = struct.Struct("3i")
 # Our end of the socket.
 
 Serve = Callable[[Request, Answer], Awaitable[None]]
-News = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class _TrialSocket:
     _keeper: int = 0
     _requests: int = 0  # under way
     _came: asyncio.Event = field(default_factory=asyncio.Event)
-    _streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+    _streams: tuple[StreamReader, StreamWriter] | None = None
 
     async def order(self, set_up: SetUp, serve: Serve) -> None:
         """Have the forwarder start a program. Raises InfrastructureError when there is none."""
@@ -86,7 +87,7 @@ class _TrialSocket:
         }
         self._say(json.dumps(order))
 
-    async def listen(self, news: News, seconds: float | None = None) -> None:
+    async def listen(self, news: Callable[[Json], None], seconds: float | None = None) -> None:
         """Pass on the program's news until it has ended; it may be given up and begun again.
 
         Raises InfrastructureError if the forwarder goes without a word, or has none in time
@@ -94,7 +95,11 @@ class _TrialSocket:
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self._streams and (line := await _line(self._streams[0])):
+                while self._streams:
+                    reader, _ = self._streams
+                    line = await _line(reader)
+                    if not line:
+                        break
                     item = json.loads(line)
                     news(item)
                     if "ended" in item:
@@ -114,9 +119,10 @@ class _TrialSocket:
             with suppress(ConnectionError, RuntimeError):
                 self._streams[1].write(line.encode() + b"\n")
 
-    async def come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def come(self, reader: StreamReader, writer: StreamWriter) -> None:
         if self._streams is None:
-            self._keeper, self._streams = _peer(writer), (reader, writer)
+            self._keeper = _peer(writer)
+            self._streams = reader, writer
             self._came.set()
             return
         self._requests += 1
@@ -125,37 +131,30 @@ class _TrialSocket:
                 self.strangers += 1
             elif self._requests > MOST_REQUESTS:
                 await _refuse(reader, Answer(writer))
-            else:
-                await self._pass_on(reader, Answer(writer))
+            elif self._serve:
+                await serve_request(reader, Answer(writer), self._serve)
         finally:
             self._requests -= 1
             writer.close()
-
-    async def _pass_on(self, reader: asyncio.StreamReader, answer: Answer) -> None:
-        try:
-            request = await read_request(reader)
-        except UnreadableError as error:
-            await answer.refuse(400, str(error))
-            return
-        if request and self._serve:
-            await self._serve(request, answer)
 
     def leave(self) -> None:
         """Forget the forwarder; another may come."""
         if self._streams:
             self._streams[1].close()
-        self._streams, self._keeper, self.strangers = None, 0, 0
+        self._streams = None
+        self._keeper = 0
+        self.strangers = 0
         self._came.clear()
 
 
-async def _line(reader: asyncio.StreamReader) -> bytes:
+async def _line(reader: StreamReader) -> bytes:
     try:
         return await reader.readline()
-    except (ValueError, ConnectionError):  # longer than anything he says
+    except (ValueError, ConnectionError):  # longer than anything the forwarder says
         return b""
 
 
-async def _refuse(reader: asyncio.StreamReader, answer: Answer) -> None:
+async def _refuse(reader: StreamReader, answer: Answer) -> None:
     """Answer that there are too many requests.
 
     The request is read first: a connection closed over unread bytes shows no answer.
@@ -166,11 +165,11 @@ async def _refuse(reader: asyncio.StreamReader, answer: Answer) -> None:
     await answer.refuse(503, f"over {MOST_REQUESTS} requests at the same time")
 
 
-def _peer(writer: asyncio.StreamWriter) -> int:
-    """The process at the other end, as the kernel knows it."""
+def _peer(writer: StreamWriter) -> int:
+    """Return the process at the other end, as the kernel knows it."""
     near: socket.socket = writer.get_extra_info("socket")
-    said = near.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return int(_CREDENTIALS.unpack(said)[0])
+    credentials = near.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(credentials)[0])
 
 
 @contextmanager
@@ -186,10 +185,12 @@ def _descriptor(folder: Path) -> Iterator[int]:
 async def opened() -> AsyncIterator[_TrialSocket]:
     """Open a socket at a path that nobody can guess or list; the sandbox's user can reach it."""
     with temporary_folder() as folder, _descriptor(folder) as descriptor:
-        folder.chmod(0o711)  # others may pass, and see nothing
+        # Others may pass through, and list nothing.
+        folder.chmod(0o711)
         name = f"{secrets.token_hex(16)}.sock"
         way = _TrialSocket(str(folder / name))
-        short = f"/proc/self/fd/{descriptor}/{name}"  # the path of a socket has 107 bytes at most
+        # The path of a socket has 107 bytes at most.
+        short = f"/proc/self/fd/{descriptor}/{name}"
         server = await asyncio.start_unix_server(way.come, short, limit=LINE)
         os.chmod(way.path, 0o666)  # noqa: PTH101, S103 -- who may connect is seen by who connects
         try:
@@ -236,12 +237,16 @@ def _limits_of_program(limits: Limits) -> Limits:
 
 # The loop of a trial.
 
-FIRST: Final = 120.0  # seconds until a program has asked something; it starts slowly beside others
-LEAVES: Final = 30.0  # after a reply without a call: it has nothing more to do
-QUIET: Final = 300.0  # while it carries out calls
-IGNORES: Final = 30  # replies, one after another: no program tries as often to reach its model
-TELLS_WITHIN: Final = 2  # turns: what it did not print of a call until then, it does not print
+# Seconds until a program has asked something; it starts slowly beside others.
+FIRST = 120.0
+LEAVES = 30.0  # after a reply without a call: it has nothing more to do
+QUIET = 300.0  # while it carries out calls
+# Replies, one after another: no program tries as often to reach its model.
+IGNORES = 30
+# Turns after which a program that has printed nothing about a call will not do so.
+TELLS_WITHIN = 2
 Judged = tuple[ToolCall, Verdict, str]
+Ask = Callable[[], Awaitable[Turn]]
 
 
 @dataclass(slots=True)
@@ -271,17 +276,18 @@ class HarnessLoop:
     sandbox: Sandbox
     way: _TrialSocket
     relay: Relay
-    insist: Callable[[Callable[[], Awaitable[Turn]]], Awaitable[Turn]]
+    insist: Callable[[Ask], Awaitable[Turn]]
     judge: Callable[[ToolCall], Awaitable[Judged]]
     trial: TrialContext
-    starts: asyncio.Semaphore  # how many may start at a time: they would wait for each other
+    # Bounds how many programs start at a time: more would only wait for each other.
+    starts: asyncio.Semaphore
     reason: str = ""
     _dialogue: Dialogue = field(init=False)
     _judged: dict[tuple[int, int], Judged] = field(default_factory=dict)
     _events: dict[str, CallEvent] = field(default_factory=dict)
     _ending: Ending | None = None
     _failure: AgentevalError | None = None
-    _ended: Mapping[str, Any] | None = None
+    _ended: Json | None = None
     _client: AppServer | None = None
     _printed: str = ""
     _since: float = 0.0  # when it last was its turn to do something
@@ -293,6 +299,10 @@ class HarnessLoop:
         self._dialogue = Dialogue(self.prompt.task.strip())
 
     @property
+    def _program(self) -> Program:
+        return self.installed.program
+
+    @property
     def turns(self) -> list[Turn]:
         return self._dialogue.turns
 
@@ -301,93 +311,87 @@ class HarnessLoop:
         return self.played.calls
 
     async def play(self) -> Ending:
-        """Raises InfrastructureError when server or sandbox fails, or the program itself."""
+        """Raise InfrastructureError if server or sandbox fails, or the program itself."""
         try:
             with unwrapped(AgentevalError):
                 async with self._group:
                     # A slow server is given more than `seconds`; we end the program before this.
                     seconds = self.seconds * 4 + FIRST
-                    ran = self._group.create_task(self.sandbox.run(FORWARDER, seconds=seconds))
-                    await self._watched()
+                    running = self.sandbox.run(FORWARDER, seconds=seconds)
+                    ran = self._group.create_task(running)
+                    await self._watch()
                     self._hang_up()
         except AgentevalError as error:
-            self._failure = self._failure or error
+            self._fail(error)
         finally:
-            self._is_up()
+            self._let_others_start()
             self.played.refused += self.way.strangers
             self.way.leave()
-        if self._failure is None and self._ended is None:
-            self._failure = self._broke(f"ended by a limit: {ran.result().limit or 'killed'}")
+        if self._ended is None:
+            self._break(f"ended by a limit: {ran.result().limit or 'killed'}")
         await self._settle(last=True)
         if self._failure:
             raise self._failure
-        return await self._how()
+        return await self._find_ending()
 
-    async def _watched(self) -> None:
+    async def _watch(self) -> None:
         await self.starts.acquire()
         self._starting = True
         self._since = asyncio.get_running_loop().time()
         words = "\n\n".join(message.content for message in self.prompt.messages)
-        task = Task(
-            words,
-            self.rules,
-            self.tools,
-            self.allows,
-            self.installed.inside,
-        )
-        set_up = self.installed.program.set_up(task)
+        task = Task(words, self.rules, self.tools, self.allows, self.installed.inside)
+        set_up = self._program.set_up(task)
         self._client = set_up.client
         await self.way.order(set_up, self._serve)
         try:
             async with until(self._deadline, looks=1.0):
-                await self.way.listen(self._news)
+                await self.way.listen(self._take_news)
         except TimeoutError:
-            self._late()
-            await self.way.listen(self._news, seconds=15.0)
+            self._end_late()
+            await self.way.listen(self._take_news, seconds=15.0)
 
-    def _is_up(self) -> None:
+    def _let_others_start(self) -> None:
         if self._starting:
             self.starts.release()
         self._starting = False
 
     def _deadline(self) -> float:
         seconds = QUIET if self._has_asked else FIRST
-        seconds = LEAVES if self._dialogue.over else seconds
-        now = asyncio.get_running_loop().time()
-        return (now if self._answering else self._since) + seconds
+        if self._dialogue.over:
+            seconds = LEAVES
+        if self._answering:
+            return asyncio.get_running_loop().time() + seconds
+        return self._since + seconds
 
     @property
     def _has_asked(self) -> bool:
         return bool(self.turns) or self._dialogue.waits
 
-    def _late(self) -> None:
-        """It did nothing for too long; after the model's last word that is no fault."""
+    def _end_late(self) -> None:
+        """End a program that did nothing for too long; after the last word that is no fault."""
         self._stop(None)
-        if self._dialogue.over or self._failure is not None:
+        if self._dialogue.over:
             return
         question = f"its model nothing for {FIRST:g} s"
         if self._has_asked:
             question = f"nothing more for {QUIET:g} s"
-        self._failure = self._broke(f"asked {question}, and was ended")
+        self._break(f"asked {question}, and was ended")
 
-    def _news(self, news: Mapping[str, Any]) -> None:
+    def _take_news(self, news: Json) -> None:
         self.played.refused += "refused" in news
         if "ended" in news:
-            self._ended, self.played.cpu = news, float(news["cpu"])
+            self._ended = news
+            self.played.cpu = float(news["cpu"])
         line = str(news.get("line", ""))
         self._printed = line.strip() or self._printed
-        program = self.installed.program
-        for event in events_in(line, program.reports, program.wording):
+        for event in events_in(line, self._program.reports, self._program.wording):
             self._dialogue.record_event(event)
             self._events[event.id] = event
         if line and self._client:
-            self._answer_client(self._client, line)
-
-    def _answer_client(self, client: AppServer, line: str) -> None:
-        if said := client.answer(line):
-            self.way.send_stdin(said)
-        if client.over:
-            self.way.send_stdin(None)
+            if lines := self._client.answer(line):
+                self.way.send_stdin(lines)
+            if self._client.over:
+                self.way.send_stdin(None)
 
     async def _serve(self, request: Request, answer: Answer) -> None:
         """Answer one request. An unforeseen error ends the trial."""
@@ -407,11 +411,14 @@ class HarnessLoop:
             await self._answer(request, answer)
         except UnreadableError as error:
             await answer.refuse(400, str(error))
-        except (TimeoutError, OutgrownError) as error:
+        except TimeoutError as error:
             self.reason = str(error)
-            self._stop(Ending.CONTEXT if isinstance(error, OutgrownError) else Ending.TIME)
+            self._stop(Ending.TIME)
+        except OutgrownError as error:
+            self.reason = str(error)
+            self._stop(Ending.CONTEXT)
         except AgentevalError as error:
-            self._failure = self._failure or error
+            self._fail(error)
             self._stop(None)
 
     async def _answer(self, request: Request, answer: Answer) -> None:
@@ -421,30 +428,34 @@ class HarnessLoop:
         elif self._dialogue.belongs(model_request.messages):
             await self._go_on(model_request, answer)
         else:
-            await self._passed(model_request, answer)
+            await self._pass_on(model_request, answer)
 
     async def _go_on(self, model_request: ModelRequest, answer: Answer) -> None:
-        self._is_up()
-        turn, _ = self._dialogue.receive(model_request.messages)
+        self._let_others_start()
+        turn = self._dialogue.receive(model_request.messages)
         if turn:
             await self._take_turn(turn)
         await self._settle()
-        if self._over():
-            self._stop(self._ending)
+        if self._is_over():
+            self._stop(None)
             await answer.refuse(503, "the trial has ended")
             return
-        reply = await self._passed(model_request, answer)
+        reply = await self._pass_on(model_request, answer)
         if is_unread(reply):
             self._dialogue.failed(reply)
             await self._take_turn(reply)
         elif not answer.gone:
             self._dialogue.send_reply(reply)
 
-    async def _passed(self, request: ModelRequest, answer: Answer) -> Turn:
+    async def _pass_on(self, request: ModelRequest, answer: Answer) -> Turn:
         passage = Passage(answer, request)
 
         async def ask() -> Turn:
-            return await self.relay.relay(request.chat, seed=self.seed, write=passage.write)
+            return await self.relay.relay(
+                request.chat,
+                seed=self.seed,
+                write=passage.write,
+            )
 
         turn = await self.insist(ask)
         if is_unread(turn):
@@ -466,9 +477,10 @@ class HarnessLoop:
         if last and (turn := self._dialogue.settle(sure=True)):
             await self._take_turn(turn)
         for call in self._dialogue.pending_calls[len(self.calls) :]:
-            has_event = call.event or not self.installed.program.reports
-            waited = call.turn < len(self.turns) - TELLS_WITHIN
-            if not last and (call.reply is None or not (has_event or waited)):
+            is_reported = call.event or not self._program.reports
+            is_late = call.turn < len(self.turns) - TELLS_WITHIN
+            is_whole = call.reply is not None and (is_reported or is_late)
+            if not (last or is_whole):
                 return
             record = self._record(call)
             self.calls.append(record)
@@ -478,7 +490,7 @@ class HarnessLoop:
         call, verdict, objection = self._judged[pending.turn, pending.position]
         event = pending.event
         if event is None and pending.reply is not None:
-            event = self.installed.program.wording.read(pending.id, pending.reply)
+            event = self._program.wording.read(pending.id, pending.reply)
         reply = pending.reply or ""
         execution = None
         if event and event.did is Did.RAN:
@@ -494,50 +506,66 @@ class HarnessLoop:
             event.did if event else "",
         )
 
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         """Return True if a limit of the trial is reached."""
-        if self._ending is None and self.turns:
-            if repeats := self.turns[-1].repeats:
-                self._ending = Ending.LOOPED
-                self.reason = f"wrote again and again: {repeats}"
-            elif cycle := looped(self.calls):
-                self._ending = Ending.LOOPED
-                self.reason = str(cycle)
-            elif len(self.turns) >= self.max_turns:
-                self._ending = Ending.TURNS
-            else:
-                self._ending = self.trial.spent()
-        if self._ending is None and self._failure is None and self._dialogue.ignored >= IGNORES:
-            self._failure = self._broke(f"took none of {IGNORES} replies to the same request")
+        if self.turns and self._ending is None:
+            self._ending = self._reach_limit()
+        if self._dialogue.ignored >= IGNORES and self._ending is None:
+            self._break(f"took none of {IGNORES} replies to the same request")
         return self._ending is not None or self._failure is not None
+
+    def _reach_limit(self) -> Ending | None:
+        if repeats := self.turns[-1].repeats:
+            self.reason = f"wrote again and again: {repeats}"
+            return Ending.LOOPED
+        if cycle := looped(self.calls):
+            self.reason = str(cycle)
+            return Ending.LOOPED
+        if len(self.turns) >= self.max_turns:
+            return Ending.TURNS
+        return self.trial.spent()
 
     def _stop(self, ending: Ending | None) -> None:
         self._ending = self._ending or ending
         self.way.end()
 
-    async def _how(self) -> Ending:
+    async def _find_ending(self) -> Ending:
         if self._ending:
             return self._ending
-        code = self._ended["ended"] if self._ended else 0
         if not self.turns:
-            raise self._broke("asked its model nothing")
+            raise self._break("asked its model nothing")
         last = self.turns[-1]
         filled, self.reason = await self.trial.cut(last, last.usage.prompt_tokens)
         if filled:
             return filled
-        failed = code or (self._client and self._client.failure)
-        if last.calls and failed and not is_unread(last):
-            raise self._broke("ended in the middle of its work")
+        has_failed = self._exit_code or self._client_failure
+        if last.calls and has_failed and not is_unread(last):
+            raise self._break("ended in the middle of its work")
         return Ending.STOPPED
 
-    def _broke(self, what: str) -> InfrastructureError:
+    @property
+    def _exit_code(self) -> int:
+        return self._ended["ended"] if self._ended else 0
+
+    @property
+    def _client_failure(self) -> str:
+        return self._client.failure if self._client else ""
+
+    def _fail(self, error: AgentevalError) -> AgentevalError:
+        """Keep the error that broke the trial; the first one counts."""
+        self._failure = self._failure or error
+        return self._failure
+
+    def _break(self, what: str) -> AgentevalError:
+        """Have the trial fail by the program's fault."""
         message = f"{self.installed.label} {what}"
         last_lines = [self._printed]
         if self._ended:
-            message += f" (exit code {self._ended['ended']})"
-            last_lines += str(self._ended.get("said", "")).strip().splitlines()
-        last = (self._client and self._client.failure) or last_lines[-1]
+            message += f" (exit code {self._exit_code})"
+            said = str(self._ended.get("said", ""))
+            last_lines += said.strip().splitlines()
+        last = self._client_failure or last_lines[-1]
         message += f": {last[:300]}".rstrip(": ")
         if not self._has_asked:
             message += f"; {self.installed.cure}"
-        return InfrastructureError(message, Cause.HARNESS)
+        return self._fail(InfrastructureError(message, Cause.HARNESS))

@@ -15,21 +15,20 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import starmap
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 
-from agenteval.harness.dialogue import NOTHING, Wording
+from agenteval.harness.dialogue import Wording
+from agenteval.harness.wires import Json
 from agenteval.prompt.arm import STRICT_PROFILE, Arm, Form, Parameter, Profile
 from agenteval.shell.gate import Simple, read_simple
 from agenteval.trial.call import BASH, ToolCall
 
 Allows = Callable[[ToolCall], bool]  # what the allow list says
-_CLIENT: Final = {"name": "agenteval", "version": "1"}
-_ACCESS: Final = {"approvalPolicy": "untrusted", "sandbox": "danger-full-access"}
-_UNKNOWN: Final = {"code": -32601, "message": "no such method"}
-
-Json = Mapping[str, Any]
+_CLIENT = {"name": "agenteval", "version": "1"}
+_ACCESS = {"approvalPolicy": "untrusted", "sandbox": "danger-full-access"}
+_UNKNOWN = {"code": -32601, "message": "no such method"}
 
 
 @dataclass(slots=True)
@@ -43,14 +42,11 @@ class AppServer:
     allows: Allows
     over: bool = False
     failure: str = ""
-    _changes: dict[str, list[str]] = field(default_factory=dict)  # by item: the paths
+    # The paths of each item that changes files.
+    _changes: dict[str, list[str]] = field(default_factory=dict)
 
-    def begins(self) -> str:
-        return _line(
-            id="initialize",
-            method="initialize",
-            params={"clientInfo": _CLIENT},
-        )
+    def greet(self) -> str:
+        return _request("initialize", "initialize", {"clientInfo": _CLIENT})
 
     def answer(self, line: str) -> str:
         """Return the lines that answer this one; "" for none."""
@@ -58,69 +54,73 @@ class AppServer:
             message = json.loads(line)
         except (ValueError, RecursionError):
             return ""
-        return "".join(self._answers(message)) if isinstance(message, dict) else ""
+        if not isinstance(message, dict):
+            return ""
+        return "".join(self._answers(message))
 
     def _answers(self, message: Json) -> Iterator[str]:
-        method, params = message.get("method"), message.get("params") or {}
-        match method:
-            case None:
-                yield from self._goes_on(message)
-            case "turn/completed":
-                turn = params.get("turn") or {}
-                self.over = True
-                self._failed(turn.get("error"))
-            case "item/started" if (item := params.get("item") or {}).get("type") == "fileChange":
-                changes = item.get("changes") or ()
-                paths = [str(change.get("path")) for change in changes]
-                self._changes[str(item.get("id"))] = paths
-            case "error" if not params.get("willRetry"):
-                self._failed(params.get("error"))
-        if method and "id" in message:
-            yield _line(id=message["id"], **self._decided(method, params))
+        method = message.get("method")
+        if not method:
+            yield from self._next_request(message)
+            return
+        params = message.get("params") or {}
+        if method == "turn/completed":
+            turn = params.get("turn") or {}
+            self._end(turn.get("error"))
+        elif method == "item/started":
+            self._note_changes(params.get("item") or {})
+        elif method == "error" and not params.get("willRetry"):
+            self._note_failure(params.get("error"))
+        if "id" in message:
+            decision = self._decision(method, params)
+            yield _line(id=message["id"], **decision)
 
-    def _goes_on(self, message: Json) -> Iterator[str]:
-        """After each of our three requests comes the next."""
+    def _note_changes(self, item: Json) -> None:
+        if item.get("type") == "fileChange":
+            ident = str(item.get("id"))
+            changes = item.get("changes") or ()
+            self._changes[ident] = [str(change.get("path")) for change in changes]
+
+    def _next_request(self, message: Json) -> Iterator[str]:
+        """Yield the request that follows the answered one, of our three."""
         if "error" in message:
-            self.over = True
-            self._failed(message["error"])
+            self._end(message["error"])
         elif message.get("id") == "initialize":
             yield _line(method="initialized")
-            yield _line(
-                id="thread",
-                method="thread/start",
-                params=_ACCESS,
-            )
+            yield _request("thread", "thread/start", _ACCESS)
         elif message.get("id") == "thread":
             thread = message["result"]["thread"]["id"]
             prompt = [{"type": "text", "text": self.prompt}]
-            start = {"threadId": thread, "input": prompt}
-            yield _line(
-                id="turn",
-                method="turn/start",
-                params=start,
-            )
+            yield _request("turn", "turn/start", {"threadId": thread, "input": prompt})
 
-    def _decided(self, method: str, params: Json) -> Json:
+    def _decision(self, method: str, params: Json) -> Json:
         if not method.endswith("/requestApproval"):
             return {"error": _UNKNOWN}
-        asked = params.get("command")
-        if isinstance(asked, str):
-            command, folder = unwrapped(asked), str(params.get("cwd"))
-            accepts = _admits(self.allows, BASH, {"command": command})
-            accepts = accepts or shows_open_files(self.allows, command, folder)
+        reported = params.get("command")
+        if isinstance(reported, str):
+            command = _unwrapped(reported)
+            folder = str(params.get("cwd"))
+            is_accepted = _admits(self.allows, BASH, {"command": command})
+            is_accepted = is_accepted or shows_open_files(self.allows, command, folder)
         else:
-            paths = self._changes.get(str(params.get("itemId")), ())
-            accepts = _admits_all(self.allows, "write", paths)
-        return {"result": {"decision": "accept" if accepts else "decline"}}
+            ident = str(params.get("itemId"))
+            paths = self._changes.get(ident, ())
+            is_accepted = _admits_all(self.allows, "write", paths)
+        decision = "accept" if is_accepted else "decline"
+        return {"result": {"decision": decision}}
 
-    def _failed(self, error: object) -> None:
+    def _end(self, error: object) -> None:
+        self.over = True
+        self._note_failure(error)
+
+    def _note_failure(self, error: object) -> None:
         if isinstance(error, Mapping):
             self.failure = str(error.get("message") or error)
 
 
 # A program that only shows files, with all that may stand before them. A script of sed's that is
 # anything else may run a program or write a file.
-_SHOWING: Final = re.compile(
+_SHOWING = re.compile(
     r"(?:cat\0(?:-n\0)?|nl\0(?:-ba\0)?|(?:head|tail)\0(?:-\d+\0|-n\0\d+\0)?"
     r"|sed\0-n\0\d+(?:,\d+)?p\0)(?P<files>.+)\0",
     re.DOTALL,
@@ -129,48 +129,56 @@ _SHOWING: Final = re.compile(
 
 def shows_open_files(allows: Allows, command: str, folder: str) -> bool:
     """Return True if a command only shows files, and the list lets each of them be read."""
-    return _admits_all(allows, "read", files_read(command, folder))
+    return _admits_all(allows, "read", _files_read(command, folder))
 
 
 def _admits_all(allows: Allows, tool: str, paths: Sequence[str]) -> bool:
-    return bool(paths) and all(
-        _admits(allows, tool, {"path": path, "content": ""}) for path in paths
-    )
+    if not paths:
+        return False
+    requests = [{"path": path, "content": ""} for path in paths]
+    return all(_admits(allows, tool, request) for request in requests)
 
 
-def _admits(allows: Allows, tool: str, given: Json) -> bool:
-    return allows(ToolCall("", tool, json.dumps(given), given))
+def _admits(allows: Allows, tool: str, arguments: Json) -> bool:
+    call = ToolCall("", tool, json.dumps(arguments), arguments)
+    return allows(call)
 
 
-def unwrapped(command: str) -> str:
+def _unwrapped(command: str) -> str:
     """Return the text that Codex hands to a shell, from the command line that it reports."""
-    read = read_simple(command)
-    argv = read.argv if isinstance(read, Simple) else ()
-    return argv[2] if len(argv) == 3 and argv[1] in {"-c", "-lc"} else command
+    match read_simple(command):
+        case Simple(argv=(_, "-c" | "-lc", text)):
+            return text
+    return command
 
 
-def files_read(command: str, folder: str) -> Sequence[str]:
-    """The files that a command shows and does nothing else with; none for any other."""
+def _files_read(command: str, folder: str) -> Sequence[str]:
+    """Return the files that a command shows and does nothing else with; none for any other."""
     read = read_simple(command)
     if not isinstance(read, Simple) or read.dynamic:
         return ()
-    found = _SHOWING.fullmatch("\0".join((*read.argv, "")))
-    files = found["files"].split("\0") if found else ()
+    words = "\0".join((*read.argv, ""))
+    match = _SHOWING.fullmatch(words)
+    files = match["files"].split("\0") if match else ()
     if any(file.startswith("-") for file in files):
         return ()
     return [posixpath.join(folder, file) for file in files]
+
+
+def _request(ident: str, method: str, params: Json) -> str:
+    return _line(id=ident, method=method, params=params)
 
 
 def _line(**message: Any) -> str:
     return json.dumps(message) + "\n"
 
 
-PORT: Final = 4001
-BASE: Final = f"http://127.0.0.1:{PORT}"
-HOME: Final = "/home/agent"
-CHAT: Final = "chat completions"
-FOLDER: Final = "/opt/harness"  # where it stands in the world, to be read only
-MODEL: Final = "served"  # as the program calls it; the proxy puts the real name in its place
+PORT = 4001
+HOME = "/home/agent"
+CHAT = "chat completions"
+FOLDER = "/opt/harness"  # where it stands in the world, to be read only
+# The name that programs are given; the proxy puts the real one in its place.
+MODEL = "served"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +200,8 @@ class SetUp:
     env: Mapping[str, str]
     files: Mapping[str, str]
     stdin: str = ""
-    client: AppServer | None = None  # answers what it prints: the input stays open
+    # It answers what the program prints, so the standard input stays open.
+    client: AppServer | None = None
 
 
 class _Tool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -215,7 +224,7 @@ class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     per_call: float
     megabytes: int
     reports: str = ""
-    wording: Wording = NOTHING
+    wording: Wording = Wording()
     env: dict[str, str] = {}
     stdin: str = ""
     files: dict[str, str] = {}
@@ -227,48 +236,48 @@ class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     @property
     def profile(self) -> Profile | None:
-        """The names of its tools; None where they are those of its dialect, or ours."""
+        """Return the names of its tools; None if they are those of its dialect, or ours."""
         if not self.tools:
             return None
         forms = {}
         for tool, form in self.tools.items():
             parameters = tuple(starmap(Parameter, form.parameters.items()))
             forms[tool] = Form(form.name, "", parameters)
-        return replace(
-            STRICT_PROFILE,
-            name=self.name,
-            version=1,
-            forms=forms,
-        )
+        return replace(STRICT_PROFILE, name=self.name, version=1, forms=forms)
 
     def set_up(self, task: Task) -> SetUp:
-        names = {
-            "bash": "Bash",
-            "read": "Read",
-            "write": "Write",
-        }  # Claude Code's
-        values = {
+        # Claude Code's names of the tools.
+        own_tools = [tool for tool in task.tools if tool in {"bash", "read", "write"}]
+        tools = map(str.capitalize, own_tools)
+        slots = {
             "program": task.program,
             "prompt": task.prompt,
             "rules": task.rules,
-            "tools": ",".join(names[tool] for tool in task.tools if tool in names),
-            "url": BASE,
-            "model": MODEL,
+            "tools": ",".join(tools),
+            "url": f"http://127.0.0.1:{PORT}",
         }
-
-        def fill(text: str) -> str:
-            return _SLOTS.sub(lambda slot: values[slot[1]], text)
-
-        files = {path: fill(text) for path, text in self.files.items()}
-        for path, settings in self.settings.items():
-            files[path] = fill(json.dumps(settings))
-        env = {name: fill(value) for name, value in self.env.items()}
-        set_up = SetUp([fill(word) for word in self.argv], env, files, fill(self.stdin))
+        settings = {path: json.dumps(content) for path, content in self.settings.items()}
+        set_up = SetUp(
+            argv=[fill(word, slots) for word in self.argv],
+            env=fill_all(self.env, slots),
+            files=fill_all(self.files | settings, slots),
+            stdin=fill(self.stdin, slots),
+        )
         add_rules = _RULES.get(self.name)
         return add_rules(task, set_up) if add_rules else set_up
 
 
 _SLOTS = re.compile(r"\{(program|prompt|rules|tools|url|model)\}")
+
+
+def fill(text: str, slots: dict[str, str]) -> str:
+    """Return the text with values in its slots; other braces stay, as those of JSON."""
+    values = slots | {"model": MODEL}
+    return _SLOTS.sub(lambda slot: values[slot[1]], text)
+
+
+def fill_all(texts: Mapping[str, str], slots: dict[str, str]) -> dict[str, str]:
+    return {name: fill(text, slots) for name, text in texts.items()}
 
 
 # What a program's own rules become, where they are more than a text in a file.
@@ -278,13 +287,19 @@ def _opencode(task: Task, set_up: SetUp) -> SetUp:
     # OpenCode reads one file: our settings go before what the rules may say of the same key.
     path = f"{HOME}/.config/opencode/opencode.json"
     rules = json.loads(task.rules)
-    for key in {"read", "edit"} & rules["permission"].keys():
-        rules["permission"][key] = _from_root(rules["permission"][key])
-    return replace(set_up, files={path: json.dumps(rules | json.loads(set_up.files[path]))})
+    permission = rules["permission"]
+    for key in {"read", "edit"} & permission.keys():
+        permission[key] = _from_root(permission[key])
+    settings = json.loads(set_up.files[path])
+    files = {path: json.dumps(rules | settings)}
+    return replace(set_up, files=files)
 
 
 def _from_root(table: Mapping[str, str]) -> Mapping[str, str]:
-    """Each path also as OpenCode calls it in a folder without git: from the root of all files."""
+    """Return the table with each path also from the root of all files.
+
+    OpenCode calls it so in a folder without git.
+    """
     paths = {}
     for glob, action in table.items():
         paths[glob] = action
@@ -294,29 +309,32 @@ def _from_root(table: Mapping[str, str]) -> Mapping[str, str]:
 
 def _claude(task: Task, set_up: SetUp) -> SetUp:
     settings = json.loads(task.rules)
-    settings["permissions"].setdefault("deny", [])
+    denied = settings["permissions"].setdefault("deny", [])
     # Both ask the network, of which a trial has none.
-    settings["permissions"]["deny"] += ["WebFetch", "WebSearch"]
-    files = {**set_up.files, f"{HOME}/.claude/settings.json": json.dumps(settings)}
+    denied += ["WebFetch", "WebSearch"]
+    path = f"{HOME}/.claude/settings.json"
+    files = {**set_up.files, path: json.dumps(settings)}
     return replace(set_up, files=files)
 
 
 def _codex(task: Task, set_up: SetUp) -> SetUp:
     # It gets the prompt by its client, after the greeting.
     client = AppServer(task.prompt, task.allows)
-    return replace(set_up, stdin=client.begins(), client=client)
+    return replace(set_up, stdin=client.greet(), client=client)
 
 
 def _qwen(task: Task, set_up: SetUp) -> SetUp:
     words = [*set_up.argv]
-    for rule in json.loads(task.rules)["permissions"]["allow"]:
+    rules = json.loads(task.rules)
+    for rule in rules["permissions"]["allow"]:
         if rule.startswith("Bash("):
             start = rule[5:-1].removesuffix(":*")
             words += ("--allowed-tools", f"run_shell_command({start})")
-    return replace(set_up, argv=[*words, "-p", task.prompt])
+    words += ("-p", task.prompt)
+    return replace(set_up, argv=words)
 
 
-_RULES: Final[Mapping[str, Callable[[Task, SetUp], SetUp]]] = {
+_RULES: Mapping[str, Callable[[Task, SetUp], SetUp]] = {
     "opencode": _opencode,
     "claude-code": _claude,
     "codex": _codex,
@@ -334,16 +352,19 @@ def programs() -> Mapping[str, Program]:
     """Return the known harnesses by their names."""
     content = Path(__file__).with_name("programs.toml").read_bytes()
     table = msgspec.toml.decode(content, type=_Programs)
-    return {
-        name: msgspec.structs.replace(
-            program, name=name, wording=table.reports.get(program.reports, NOTHING)
+    by_name = {}
+    for name, program in table.programs.items():
+        wording = table.reports.get(program.reports, program.wording)
+        by_name[name] = msgspec.structs.replace(
+            program,
+            name=name,
+            wording=wording,
         )
-        for name, program in table.programs.items()
-    }
+    return by_name
 
 
 def arm_of(name: str) -> str:
-    """The arm whose names a prompt for this harness uses, and under which its calls are judged."""
+    """Return the arm whose names this harness's prompt uses, and under which calls are judged."""
     program = programs().get(name)
     return program.dialect if program and program.dialect else STRICT_PROFILE.name
 

@@ -9,20 +9,18 @@ import json
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import msgspec
 
 from agenteval.harness.http import JSON, STREAM, Answer, Request, UnreadableError
 from agenteval.harness.recipes import CHAT, MODEL
-from agenteval.harness.wires import Messages, Responses
+from agenteval.harness.wires import Json, Messages, Responses, Wire, tool_call
 from agenteval.replies.arrival import Event, Events
 from agenteval.trial.call import ToolCall
 from agenteval.trial.text import decoded, legible
 from agenteval.trial.trial import Turn, Usage
 
-Json = Mapping[str, Any]
-_DECODER = msgspec.json.Decoder()
 _LAST = "Done."
 
 
@@ -48,8 +46,8 @@ class _Chat(msgspec.Struct):
     max_tokens: int | float | None = None
 
 
-_Wire = type[Messages] | type[Responses]
-_WIRES: Final[Mapping[str, _Wire | None]] = {  # by the end of the path; chat completions have none
+# By the end of the path. Chat completions need no translation.
+_WIRES: Mapping[str, type[Wire] | None] = {
     "/chat/completions": None,
     Messages.path: Messages,
     Responses.path: Responses,
@@ -61,7 +59,7 @@ class ModelRequest:
     """A program's request to its model: `body` as it came, `chat` the same in chat completions."""
 
     dialect: str
-    wire: _Wire | None
+    wire: type[Wire] | None
     body: Json
     chat: dict[str, Any]
 
@@ -75,7 +73,8 @@ def parse_request(request: Request) -> ModelRequest | None:
 
     Raises UnreadableError for a body that is no such request.
     """
-    path = next((path for path in _WIRES if request.path.endswith(path)), None)
+    paths = (path for path in _WIRES if request.path.endswith(path))
+    path = next(paths, None)
     if path is None or request.method != "POST":
         return None
     wire = _WIRES[path]
@@ -92,12 +91,13 @@ def parse_request(request: Request) -> ModelRequest | None:
 
 
 def _body_of(sent: bytes) -> Json:
-    """With U+FFFD for half a character, which a model wrote and its program sends back."""
+    """Return the body, with U+FFFD for half a character that a program sends back to us."""
     try:
-        return cast("Json", _DECODER.decode(sent))
+        return cast("Json", msgspec.json.decode(sent))
     except msgspec.DecodeError:
         read = json.loads(decoded(sent), strict=False)
-        return cast("Json", json.loads(legible(json.dumps(read, ensure_ascii=False))))
+        text = json.dumps(read, ensure_ascii=False)
+        return cast("Json", json.loads(legible(text)))
 
 
 @dataclass(slots=True)
@@ -106,10 +106,11 @@ class Passage:
 
     answer: Answer
     request: ModelRequest
-    _writer: Messages | Responses | None = None  # None where the bytes pass on as they are
+    _writer: Wire | None = None  # None where the bytes pass on as they are
     _events: Events = field(default_factory=Events)
     _sent_words: list[str] = field(default_factory=list)
-    _is_broken: bool = False  # by an event that is no chunk; what follows is told at the end
+    # An event was no chunk: the words behind it are sent at the end.
+    _is_broken: bool = False
     _kind: str = ""
 
     def __post_init__(self) -> None:
@@ -119,7 +120,7 @@ class Passage:
 
     @property
     def _streams(self) -> bool:
-        """True if the program asked for a stream, whatever the server does."""
+        """Return True if the program asked for a stream, whatever the server does."""
         return bool(self.request.body.get("stream"))
 
     async def write(self, part: bytes) -> None:
@@ -129,46 +130,52 @@ class Passage:
             for event in self._events.feed(part):
                 self._is_broken |= event.chunk is None
                 if not self._is_broken:
-                    await self._speak(_words(event))
+                    await self._speak(self._writer, _words(event))
 
     async def _pass_on(self, part: bytes) -> None:
         if not self._kind:
-            self._kind = JSON if part.lstrip()[:1] == b"{" else STREAM
+            is_object = part.lstrip().startswith(b"{")
+            self._kind = JSON if is_object else STREAM
             await self.answer.begin(self._kind)
         await self.answer.write(part)
 
     async def end(self, turn: Turn) -> None:
-        """The reply has come whole, and was read as this turn."""
+        """Send the rest of a reply that has come whole and was read as this turn."""
         if self._writer is None:
             return
         if not self._streams:
-            await self.answer.whole(self._writer.whole(turn))
+            reply = self._writer.whole(turn)
+            await self.answer.whole(reply)
             return
         sent = legible("".join(self._sent_words))
         if turn.text != sent and turn.text.startswith(sent):
-            await self._speak(turn.text[len(sent) :])
-        await self._send(self._writer.ended(turn))
+            rest = turn.text.removeprefix(sent)
+            await self._speak(self._writer, rest)
+        events = self._writer.ended(turn)
+        await self._send(self._writer, events)
 
     async def refuse(self, message: str) -> None:
-        """The served model's server answered with an error, in the place of a reply or in one."""
+        """Send an error that the served model's server gave in the place of a reply, or in one."""
         if not self.answer.begun:
             await self.answer.refuse(500, message)
         elif self._writer:
-            await self._send(self._writer.failed(message))
+            event = self._writer.failed(message)
+            await self._send(self._writer, [event])
         elif self._kind == STREAM:
-            error = json.dumps({"error": {"message": message, "code": 500}})
-            await self.answer.write(f"\n\ndata: {error}\n\n".encode())  # a line may be begun
+            error = {"message": message, "code": 500}
+            content = json.dumps({"error": error})
+            # The break before it ends a line that the server may have begun.
+            await self.answer.write(f"\n\ndata: {content}\n\n".encode())
 
-    async def _speak(self, words: str) -> None:
+    async def _speak(self, writer: Wire, words: str) -> None:
         self._sent_words.append(words)
-        if self._writer:
-            await self._send(self._writer.words(words))
+        await self._send(writer, writer.words(words))
 
-    async def _send(self, events: Iterable[bytes]) -> None:
+    async def _send(self, writer: Wire, events: Iterable[bytes]) -> None:
         content = b"".join(events)
-        if self._writer and not self.answer.begun:
+        if not self.answer.begun:
             await self.answer.begin(STREAM)
-            content = b"".join(self._writer.begun()) + content
+            content = writer.begun() + content
         if content:
             await self.answer.write(content)
 
@@ -183,16 +190,21 @@ def _words(event: Event) -> str:
 async def answer_other_request(request: Request, answer: Answer) -> None:
     """Answer requests other than for a reply: which models there are, how long a prompt is."""
     if request.path.endswith("/models"):
-        await answer.whole({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+        model = {"id": MODEL, "object": "model"}
+        await answer.whole({"object": "list", "data": [model]})
     elif request.path.endswith("/count_tokens"):
         await answer.whole({"input_tokens": len(request.body) // 4})
     else:
-        await answer.whole({}, 200 if request.method == "HEAD" else 404)
+        status = 200 if request.method == "HEAD" else 404
+        await answer.whole({}, status)
 
 
 async def say_once(passage: Passage, call: tuple[str, str, str] | None) -> None:
     """Reply as a model that we play: with one call (id, name, arguments), or a last word."""
-    calls = (ToolCall(*call, _object(call[2])),) if call else ()
+    calls: tuple[ToolCall, ...] = ()
+    if call:
+        ident, name, arguments = call
+        calls = (ToolCall(ident, name, arguments, _object(arguments)),)
     turn = Turn(
         text="" if call else _LAST,
         calls=calls,
@@ -201,12 +213,13 @@ async def say_once(passage: Passage, call: tuple[str, str, str] | None) -> None:
         raw="",
         seconds=0.0,
     )
-    await passage.write(_chat_reply(turn, stream=bool(passage.request.chat.get("stream"))))
+    is_streamed = bool(passage.request.chat.get("stream"))
+    await passage.write(_chat_reply(turn, stream=is_streamed))
     await passage.end(turn)
 
 
 def _object(arguments: str) -> Json | None:
-    """None for what is none: we write such, to see what a program does with it."""
+    """Return the arguments; None for what is no object: a harness is tried with such, too."""
     try:
         value = json.loads(arguments)
     except ValueError:
@@ -215,21 +228,20 @@ def _object(arguments: str) -> Json | None:
 
 
 def _chat_reply(turn: Turn, *, stream: bool) -> bytes:
-    message: dict[str, Any] = {"role": "assistant", "content": turn.text or None}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": turn.text or None,
+    }
     ident = "last"
     for call in turn.calls:
         ident = call.id
-        function = {"name": call.name, "arguments": call.raw}
-        message["tool_calls"] = [
-            {
-                "index": 0,
-                "id": call.id,
-                "type": "function",
-                "function": function,
-            }
-        ]
-    choice = {"index": 0, "finish_reason": turn.finish_reason}
-    choice["delta" if stream else "message"] = message
+        own_call = tool_call(call.id, call.name, call.raw)
+        message["tool_calls"] = [own_call | {"index": 0}]
+    choice = {
+        "index": 0,
+        "finish_reason": turn.finish_reason,
+        "delta" if stream else "message": message,
+    }
     reply = {
         "id": f"reply-{ident}",
         "created": 1,
@@ -243,4 +255,6 @@ def _chat_reply(turn: Turn, *, stream: bool) -> bytes:
         "choices": [choice],
     }
     content = json.dumps(reply)
-    return (f"data: {content}\n\ndata: [DONE]\n\n" if stream else content).encode()
+    if stream:
+        content = f"data: {content}\n\ndata: [DONE]\n\n"
+    return content.encode()

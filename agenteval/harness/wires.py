@@ -10,14 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from agenteval.harness.http import event
 from agenteval.trial.call import CUT, ToolCall
 from agenteval.trial.trial import Turn, Usage
 
 Json = Mapping[str, Any]
+Message = dict[str, Any]  # of chat completions, while it is put together
 
 
-class _Wire(ABC):
+class Wire(ABC):
     """A dialect. `ident` is of one reply alone: programs join replies of one id.
 
     It writes a stream by `begun`; `words`, with "" for a piece of the reply that has none; and
@@ -27,15 +27,18 @@ class _Wire(ABC):
     name: ClassVar[str]
     path: ClassVar[str]  # the end of it
     limits: ClassVar[Json]  # names here, and there
+    schema: ClassVar[str]  # the field of a tool that describes its parameters
+    pause: ClassVar[bytes]  # stands for a piece without words
 
     def __init__(self, ident: str, model: str) -> None:
-        self.ident, self.model = ident, model
+        self.ident = ident
+        self.model = model
         self._speaks = False  # whether words were sent
 
     @classmethod
-    def to_chat(cls, body: Json) -> dict[str, Any]:
+    def to_chat(cls, body: Json) -> Message:
         """Return the same request as chat completions have it."""
-        request: dict[str, Any] = {
+        request: Message = {
             "messages": [*cls._messages(body)],
             "stream": bool(body.get("stream")),
         }
@@ -45,27 +48,86 @@ class _Wire(ABC):
         for name in ("temperature", "top_p"):
             if body.get(name) is not None:
                 request[name] = body[name]
-        functions = [cls._function(tool) for tool in body.get("tools") or ()]
-        if tools := [{"type": "function", "function": one} for one in functions if one]:
+        functions = filter(cls._is_function, body.get("tools") or ())
+        if tools := [*map(cls._tool, functions)]:
             request["tools"] = tools
         return request
 
     @classmethod
+    def _tool(cls, tool: Json) -> Json:
+        function = {
+            "name": tool.get("name"),
+            "description": tool.get("description") or "",
+            "parameters": tool.get(cls.schema) or {},
+        }
+        return {"type": "function", "function": function}
+
+    @staticmethod
     @abstractmethod
-    def _messages(cls, body: Json) -> Iterator[dict[str, Any]]:
-        """Yield the messages of a request as chat completions have them."""
+    def _is_function(tool: Json) -> bool:
+        """Return True for a tool of the program's; False for one of the server's own."""
 
     @classmethod
     @abstractmethod
-    def _function(cls, tool: Json) -> Json | None:
-        """Return a tool of the program's; None for one of the server's own."""
+    def _messages(cls, body: Json) -> Iterator[Message]:
+        """Yield the messages of a request as chat completions have them."""
+
+    def words(self, text: str) -> Iterator[bytes]:
+        if not text:
+            yield self.pause
+            return
+        if not self._speaks:
+            self._speaks = True
+            yield self._opening()
+        yield self._delta(text)
+
+    @abstractmethod
+    def _opening(self) -> bytes:
+        """Return the event before the first words."""
+
+    @abstractmethod
+    def _delta(self, text: str) -> bytes: ...
+
+    @abstractmethod
+    def begun(self) -> bytes: ...
+
+    @abstractmethod
+    def ended(self, turn: Turn) -> Iterator[bytes]:
+        """Yield what follows the words, all of which were sent."""
+
+    @abstractmethod
+    def failed(self, message: str) -> bytes: ...
+
+    @abstractmethod
+    def whole(self, turn: Turn) -> Json: ...
+
+
+def _event(kind: str, **more: object) -> bytes:
+    """Encode one server-sent event as both dialects have it."""
+    content = json.dumps({"type": kind, **more})
+    return f"event: {kind}\ndata: {content}\n\n".encode()
+
+
+def _counts(usage: Usage) -> dict[str, int]:
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "output_tokens": usage.completion_tokens,
+    }
+
+
+def with_role(messages: Sequence[Json], role: str) -> list[Json]:
+    return [message for message in messages if message.get("role") == role]
 
 
 def text_in(content: object, between: str = "") -> str:
-    """Return the text of a content, whether it came as a text or in parts."""
+    """Return the text of a content, whether it came as a text or in parts.
+
+    A part without text, such as an image, leaves no gap.
+    """
     if isinstance(content, str):
         return content
-    return between.join(str(part.get("text", "")) for part in _parts_in(content))
+    texts = (part.get("text") for part in _parts_in(content))
+    return between.join(str(text) for text in texts if text)
 
 
 def _parts_in(content: object) -> list[Json]:
@@ -73,7 +135,7 @@ def _parts_in(content: object) -> list[Json]:
     return [part for part in parts if isinstance(part, Mapping)]
 
 
-def _call(ident: object, name: object, arguments: str) -> Json:
+def tool_call(ident: object, name: object, arguments: str) -> Message:
     return {
         "id": ident,
         "type": "function",
@@ -81,97 +143,110 @@ def _call(ident: object, name: object, arguments: str) -> Json:
     }
 
 
-def _result(ident: object, text: str) -> dict[str, Any]:
+def _result(ident: object, content: object) -> Message:
     return {
         "role": "tool",
         "tool_call_id": ident,
-        "content": text,
+        "content": text_in(content, "\n\n"),
     }
 
 
-class Messages(_Wire):
+class Messages(Wire):
     """Anthropic's messages."""
 
     name = "messages"
     path = "/messages"
     limits: ClassVar = {"max_tokens": "max_tokens", "stop_sequences": "stop"}
+    schema = "input_schema"
+    # Thoughts and arguments take long and are sent at the end: a client may think us dead.
+    pause = _event("ping")
+
+    @staticmethod
+    def _is_function(tool: Json) -> bool:
+        return "input_schema" in tool
 
     @classmethod
-    def _function(cls, tool: Json) -> Json | None:
-        if "input_schema" not in tool:
-            return None
-        described = {"name": tool["name"], "description": tool.get("description", "")}
-        return {**described, "parameters": tool["input_schema"]}
-
-    @classmethod
-    def _messages(cls, body: Json) -> Iterator[dict[str, Any]]:
-        if system := cls._text(body.get("system")):
+    def _messages(cls, body: Json) -> Iterator[Message]:
+        if system := text_in(body.get("system"), "\n\n"):
             yield {"role": "system", "content": system}
         for message in body.get("messages") or ():
             content = message.get("content")
             if isinstance(content, str):
                 content = [{"type": "text", "text": content}]
-            texts = [part for part in _parts_in(content) if part.get("type") == "text"]
+            parts = _parts_in(content)
+            texts = [part for part in parts if part.get("type") == "text"]
             if message.get("role") == "assistant":
-                yield cls._of_assistant(_parts_in(content), text_in(texts))
+                yield cls._of_assistant(parts, text_in(texts))
                 continue
             # Results first: chat completions want them right behind the calls.
-            for part in _parts_in(content):
+            for part in parts:
                 if part.get("type") == "tool_result":
-                    yield _result(part.get("tool_use_id"), cls._text(part.get("content")))
-            if text := cls._text(texts):
+                    yield _result(part.get("tool_use_id"), part.get("content"))
+            if text := text_in(texts, "\n\n"):
                 yield {"role": "user", "content": text}
 
     @staticmethod
-    def _text(content: object) -> str:
-        """Return the text of the parts that have one: an image leaves no gap."""
-        if isinstance(content, str):
-            return content
-        return text_in([part for part in _parts_in(content) if part.get("text")], "\n\n")
-
-    @classmethod
-    def _of_assistant(cls, parts: Sequence[Json], text: str) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": text}
+    def _of_assistant(parts: Sequence[Json], text: str) -> Message:
+        message: Message = {"role": "assistant", "content": text}
         for part in parts:
-            if part.get("type") == "tool_use":
-                arguments = json.dumps(part.get("input") or {})
-                call = _call(part.get("id"), part.get("name"), arguments)
-                message.setdefault("tool_calls", []).append(call)
+            if part.get("type") != "tool_use":
+                continue
+            arguments = json.dumps(part.get("input") or {})
+            call = tool_call(part.get("id"), part.get("name"), arguments)
+            message.setdefault("tool_calls", []).append(call)
         return message
 
-    def begun(self) -> Iterator[bytes]:
-        yield event("message_start", message=self._message([], None, Usage()))
+    def begun(self) -> bytes:
+        message = self._message([], None, Usage())
+        return _event("message_start", message=message)
 
-    def words(self, text: str) -> Iterator[bytes]:
-        if not text:
-            yield event("ping")  # thoughts and arguments take long, and are not told as they come
-            return
-        if not self._speaks:
-            self._speaks = True
-            yield event("content_block_start", index=0, content_block={"type": "text", "text": ""})
-        yield self._delta(0, {"type": "text_delta", "text": text})
+    def _opening(self) -> bytes:
+        return _event(
+            "content_block_start",
+            index=0,
+            content_block={"type": "text", "text": ""},
+        )
+
+    def _delta(self, text: str) -> bytes:
+        return _event(
+            "content_block_delta",
+            index=0,
+            delta={"type": "text_delta", "text": text},
+        )
 
     def ended(self, turn: Turn) -> Iterator[bytes]:
-        """Yield what follows the words, all of which were sent."""
+        first = 0
         if self._speaks:
-            yield event("content_block_stop", index=0)
-        for at, call in enumerate(turn.calls, start=int(self._speaks)):
-            yield event("content_block_start", index=at, content_block=self._use(call, {}))
+            yield _event("content_block_stop", index=0)
+            first = 1
+        for at, call in enumerate(turn.calls, first):
+            yield _event(
+                "content_block_start",
+                index=at,
+                content_block=_use(call, {}),
+            )
             if call.raw:
-                yield self._delta(at, {"type": "input_json_delta", "partial_json": call.raw})
-            yield event("content_block_stop", index=at)
-        delta = {"stop_reason": self._stop_reason(turn)}
-        yield event("message_delta", delta=delta, usage=self._counts(turn.usage))
-        yield event("message_stop")
+                delta = {"type": "input_json_delta", "partial_json": call.raw}
+                yield _event("content_block_delta", index=at, delta=delta)
+            yield _event("content_block_stop", index=at)
+        reason = {"stop_reason": _stop_reason(turn)}
+        yield _event(
+            "message_delta",
+            delta=reason,
+            usage=_counts(turn.usage),
+        )
+        yield _event("message_stop")
 
-    def failed(self, message: str) -> Iterator[bytes]:
-        yield event("error", error={"type": "api_error", "message": message})
+    def failed(self, message: str) -> bytes:
+        return _event("error", error={"type": "api_error", "message": message})
 
     def whole(self, turn: Turn) -> Json:
-        content: list[Json] = [{"type": "text", "text": turn.text}] if turn.text else []
+        content: list[Json] = []
+        if turn.text:
+            content.append({"type": "text", "text": turn.text})
         # The protocol has no place for arguments that are no object.
-        content += [self._use(call, call.arguments or {}) for call in turn.calls]
-        return self._message(content, self._stop_reason(turn), turn.usage)
+        content += [_use(call, call.arguments or {}) for call in turn.calls]
+        return self._message(content, _stop_reason(turn), turn.usage)
 
     def _message(self, content: Sequence[Json], end: str | None, usage: Usage) -> Json:
         return {
@@ -181,56 +256,47 @@ class Messages(_Wire):
             "model": self.model,
             "content": content,
             "stop_reason": end,
-            "usage": self._counts(usage),
+            "usage": _counts(usage),
         }
 
-    @staticmethod
-    def _delta(at: int, delta: Json) -> bytes:
-        return event("content_block_delta", index=at, delta=delta)
 
-    @staticmethod
-    def _use(call: ToolCall, arguments: Json) -> Json:
-        return {
-            "type": "tool_use",
-            "id": call.id,
-            "name": call.name,
-            "input": arguments,
-        }
-
-    @staticmethod
-    def _stop_reason(turn: Turn) -> str:
-        if turn.finish_reason in CUT:
-            return "max_tokens"
-        return "tool_use" if turn.calls else "end_turn"
-
-    @staticmethod
-    def _counts(usage: Usage) -> Json:
-        return {"input_tokens": usage.prompt_tokens, "output_tokens": usage.completion_tokens}
+def _use(call: ToolCall, arguments: Json) -> Json:
+    return {
+        "type": "tool_use",
+        "id": call.id,
+        "name": call.name,
+        "input": arguments,
+    }
 
 
-class Responses(_Wire):
+def _stop_reason(turn: Turn) -> str:
+    if turn.finish_reason in CUT:
+        return "max_tokens"
+    return "tool_use" if turn.calls else "end_turn"
+
+
+class Responses(Wire):
     """OpenAI's responses."""
 
     name = "responses"
     path = "/responses"
     limits: ClassVar = {"max_output_tokens": "max_tokens"}
+    schema = "parameters"
+    pause = b""
+
+    @staticmethod
+    def _is_function(tool: Json) -> bool:
+        return bool(tool.get("type") == "function")
 
     @classmethod
-    def _function(cls, tool: Json) -> Json | None:
-        if tool.get("type") != "function":
-            return None
-        described = {"name": tool.get("name"), "description": tool.get("description") or ""}
-        return {**described, "parameters": tool.get("parameters") or {}}
-
-    @classmethod
-    def _messages(cls, body: Json) -> Iterator[dict[str, Any]]:
-        """Calls that stand together, and the words before them, are one message."""
+    def _messages(cls, body: Json) -> Iterator[Message]:
+        """Yield calls that stand together, and the words before them, as one message."""
         if body.get("instructions"):
             yield {"role": "system", "content": body["instructions"]}
         items = body.get("input") or ()
         if isinstance(items, str):
             items = [{"role": "user", "content": items}]
-        assistant: dict[str, Any] = {}  # the message that still grows
+        assistant: Message = {}  # the message that still grows
         for item in items:
             kind = item.get("type", "message")
             if kind == "reasoning":
@@ -243,81 +309,82 @@ class Responses(_Wire):
                 yield assistant
                 assistant = {}
             if kind == "function_call_output":
-                yield _result(item.get("call_id"), text_in(item.get("output"), "\n\n"))
+                yield _result(item.get("call_id"), item.get("output"))
             elif kind == "message":
                 role = "system" if item.get("role") in {"system", "developer"} else "user"
-                yield {"role": role, "content": text_in(item.get("content"), "\n\n")}
+                text = text_in(item.get("content"), "\n\n")
+                yield {"role": role, "content": text}
         if assistant:
             yield assistant
 
-    @classmethod
-    def _add(cls, assistant: dict[str, Any], item: Json) -> None:
+    @staticmethod
+    def _add(assistant: Message, item: Json) -> None:
         if item.get("role") == "assistant":
             assistant["content"] += text_in(item.get("content"), "\n\n")
             return
-        call = _call(item.get("call_id"), item.get("name"), item.get("arguments") or "{}")
+        arguments = item.get("arguments") or "{}"
+        call = tool_call(item.get("call_id"), item.get("name"), arguments)
         assistant.setdefault("tool_calls", []).append(call)
 
-    def begun(self) -> Iterator[bytes]:
-        yield event("response.created", response=self._response("in_progress", []))
+    def begun(self) -> bytes:
+        return _event("response.created", response=self._response("in_progress", []))
 
-    def words(self, text: str) -> Iterator[bytes]:
-        if not text:
-            return
-        if not self._speaks:
-            self._speaks = True
-            yield event("response.output_item.added", output_index=0, item=self._message(""))
-        place = {
-            "item_id": f"msg-{self.ident}",
-            "output_index": 0,
-            "content_index": 0,
-        }
-        yield event("response.output_text.delta", delta=text, **place)
+    def _opening(self) -> bytes:
+        return _event(
+            "response.output_item.added",
+            output_index=0,
+            item=self._message(""),
+        )
+
+    def _delta(self, text: str) -> bytes:
+        return _event(
+            "response.output_text.delta",
+            delta=text,
+            item_id=f"msg-{self.ident}",
+            output_index=0,
+            content_index=0,
+        )
 
     def ended(self, turn: Turn) -> Iterator[bytes]:
         response = self.whole(turn)
         for at, item in enumerate(response["output"]):
-            yield event("response.output_item.done", output_index=at, item=item)
-        yield event("response.completed", response=response)
+            yield _event("response.output_item.done", output_index=at, item=item)
+        yield _event("response.completed", response=response)
 
-    def failed(self, message: str) -> Iterator[bytes]:
+    def failed(self, message: str) -> bytes:
         error = {"code": "server_error", "message": message}
-        yield event("response.failed", response={**self._response("failed", []), "error": error})
+        response = self._response("failed", []) | {"error": error}
+        return _event("response.failed", response=response)
 
     def whole(self, turn: Turn) -> Json:
-        items = [self._message(turn.text)] if turn.text else []
+        items = []
+        if turn.text:
+            items.append(self._message(turn.text))
         for at, call in enumerate(turn.calls):
-            items.append(
-                self._item("function_call", f"fc-{self.ident}-{at}")
-                | {
-                    "call_id": call.id,
-                    "name": call.name,
-                    "arguments": call.raw,
-                }
-            )
-        prompt, completion = turn.usage.prompt_tokens, turn.usage.completion_tokens
-        counts = {"input_tokens": prompt, "output_tokens": completion}
-        return self._response("completed", items, {**counts, "total_tokens": prompt + completion})
+            item = _item("function_call", f"fc-{self.ident}-{at}")
+            item |= {
+                "call_id": call.id,
+                "name": call.name,
+                "arguments": call.raw,
+            }
+            items.append(item)
+        total = turn.usage.prompt_tokens + turn.usage.completion_tokens
+        usage = _counts(turn.usage) | {"total_tokens": total}
+        return self._response("completed", items, usage)
 
-    def _message(self, text: str) -> dict[str, Any]:
+    def _message(self, text: str) -> Message:
         part = {
             "type": "output_text",
             "text": text,
             "annotations": [],
         }
+        message = _item("message", f"msg-{self.ident}")
         content = [part] if text else []
-        message = self._item("message", f"msg-{self.ident}")
         return message | {"role": "assistant", "content": content}
 
-    @staticmethod
-    def _item(kind: str, ident: str) -> dict[str, Any]:
-        return {
-            "type": kind,
-            "id": ident,
-            "status": "completed",
-        }
-
-    def _response(self, status: str, items: Sequence[Json], usage: Json | None = None) -> Json:
+    def _response(
+        self, status: str, items: Sequence[Json], usage: Json | None = None
+    ) -> dict[str, Any]:
         return {
             "id": self.ident,
             "object": "response",
@@ -327,3 +394,11 @@ class Responses(_Wire):
             "output": items,
             "usage": usage,
         }
+
+
+def _item(kind: str, ident: str) -> Message:
+    return {
+        "type": kind,
+        "id": ident,
+        "status": "completed",
+    }

@@ -9,6 +9,7 @@ import os
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from agenteval.errors import (
     Cause,
@@ -88,7 +89,8 @@ class Orchestrator:
             async with asyncio.TaskGroup() as group:
                 for key in keys:
                     await free.acquire()
-                    task = group.create_task(self._trial(by_name[key.scenario], key, running))
+                    stage = by_name[key.scenario]
+                    task = group.create_task(self._trial(stage, key, running))
                     task.add_done_callback(lambda _: free.release())
 
     async def _trial(self, stage: Stage, key: TrialKey, running: asyncio.Semaphore) -> None:
@@ -106,11 +108,17 @@ class Orchestrator:
         finally:
             if self.ended:
                 self.ended(key.seed)
-        is_void = trial.outcome is Outcome.VOID
-        self.observer.finished(key, void=str(trial.cause or "unknown") if is_void else "")
+        void = ""
+        if trial.outcome is Outcome.VOID:
+            void = str(trial.cause or "unknown")
+        self.observer.finished(key, void=void)
 
     async def _play(
-        self, stage: Stage, key: TrialKey, running: asyncio.Semaphore, runners: list[TrialRunner]
+        self,
+        stage: Stage,
+        key: TrialKey,
+        running: asyncio.Semaphore,
+        runners: list[TrialRunner],
     ) -> Trial:
         """Return the trial at its end; `runners` gets its runner as soon as there is one."""
         scenario = stage.scenario
@@ -121,6 +129,7 @@ class Orchestrator:
             # A scenario that fails for every seed was reported before the run began.
             raise _fault_of_scenario(key, error) from error
         limits = scenario.limits
+        schema = declared(files.get(scenario.database, b""))
         async with self.backend.open(files, limits) as sandbox:
             executor = ToolExecutor(
                 self.setting.arm,
@@ -132,7 +141,6 @@ class Orchestrator:
                 limits,
                 running,
             )
-            schema = declared(files.get(scenario.database, b""))
             database = Database(sandbox, scenario.database, schema)
             monitor = WorldMonitor(scenario, prompt, database)
             runner = self._runner(stage, key, executor, monitor)
@@ -140,16 +148,26 @@ class Orchestrator:
             return await runner.play()
 
     def _runner(
-        self, stage: Stage, key: TrialKey, executor: ToolExecutor, monitor: WorldMonitor
+        self,
+        stage: Stage,
+        key: TrialKey,
+        executor: ToolExecutor,
+        monitor: WorldMonitor,
     ) -> TrialRunner:
-        seconds = stage.scenario.limits.trial_seconds
+        model = RetryingModel(
+            model=self.model,
+            seconds=executor.limits.trial_seconds,
+            health=self.health,
+            pauses=self.pauses,
+            pace=self.pace,
+        )
         return TrialRunner(
             scenario=stage.scenario,
             prompt=monitor.prompt,
             key=key,
             setting=self.setting,
             max_turns=self.max_turns,
-            model=RetryingModel(self.model, seconds, self.health, self.pauses, self.pace),
+            model=model,
             executor=executor,
             policies=stage.agents,
             recorder=self.recorder,
@@ -175,7 +193,8 @@ def _cause_of_void(key: TrialKey, error: Exception) -> InfrastructureError:
         return InfrastructureError(legible(str(error)))
     summary = traceback.format_exception_only(error)[-1].strip()
     trace = "".join(traceback.format_exception(error))[-LONGEST:]
-    return InfrastructureError(legible(f"{summary}\n{trace}").strip(), Cause.AGENTEVAL)
+    message = legible(f"{summary}\n{trace}").strip()
+    return InfrastructureError(message, Cause.AGENTEVAL)
 
 
 def _fault_of_scenario(key: TrialKey, error: Exception) -> InfrastructureError:
@@ -205,10 +224,10 @@ def _void_trial(key: TrialKey, runners: Sequence[TrialRunner], error: Infrastruc
 
 def trial_keys(scenarios: Sequence[str], trials: int, seed: int) -> tuple[TrialKey, ...]:
     """Return every trial of a run. A seed gives the same task instances to every model."""
+    instances = product(range(1, trials + 1), scenarios)
     return tuple(
         TrialKey(scenario, number, trial_seed(seed, scenario, number))
-        for number in range(1, trials + 1)
-        for scenario in scenarios
+        for number, scenario in instances
     )
 
 

@@ -22,7 +22,10 @@ from agenteval.trial.call import BashRun, Denied, ToolCall, Verdict
 _CHILD = Path(__file__).with_name("second_reader_child.py")
 _ANSWERS = ("agreed", "objected", "failed", "timed out", "known faults")
 _START_SECONDS = 20.0  # to import bashlex on a busy machine
-_KEPT, _LONGEST = 1024, 1000  # readings, and characters of a text whose reading is kept
+_LARGEST = 1 << 30  # bytes of an answer: more memory than the process may use
+_KEPT = 1024  # readings
+_LONGEST = 1000  # characters of a text whose reading is kept
+_Answer = dict[str, Any]
 
 
 class SecondReader:
@@ -38,7 +41,7 @@ class SecondReader:
         self._seconds = seconds
         self._turn = asyncio.Lock()
         self._process: Process | None = None
-        self._known: dict[str, dict[str, Any]] = {}
+        self._known: dict[str, _Answer] = {}
         self.counts: Counter[str] = Counter(dict.fromkeys(_ANSWERS, 0))
 
     async def __aenter__(self) -> Self:
@@ -54,7 +57,7 @@ class SecondReader:
         """
         if not run.commands:
             return ""
-        answer = self._known.get(run.text) or await self._read(run.text)
+        answer = await self._read(run.text)
         if "commands" not in answer:
             self.counts["timed out" if answer.get("late") else "failed"] += 1
             return ""
@@ -67,21 +70,23 @@ class SecondReader:
             self.counts["known faults"] += 1
             return ""
         self.counts["objected"] += 1
-        gate = _as_json(gate_commands)
-        bashlex = _as_json(bashlex_commands)
+        gate = json.dumps(gate_commands, ensure_ascii=False)
+        bashlex = json.dumps(bashlex_commands, ensure_ascii=False)
         return f"the gate reads {gate}; bashlex reads {bashlex}"
 
     async def _is_known_fault(self, run: BashRun) -> bool:
         """Return True if it agrees once the text is rewritten to avoid its known faults."""
-        other = in_other_words(run.text)
-        if other == run.text:
+        other_text = _in_other_words(run.text)
+        if other_text == run.text:
             return False
-        answer = self._known.get(other) or await self._read(other)
+        answer = await self._read(other_text)
         bashlex_commands = answer.get("commands", ())
         gate_commands = map(_without_lines_inside, run.commands)
         return sorted(gate_commands) == sorted(bashlex_commands)
 
-    async def _read(self, text: str) -> dict[str, Any]:
+    async def _read(self, text: str) -> _Answer:
+        if text in self._known:
+            return self._known[text]
         async with self._turn:
             answer = await self._ask(text)
         if "commands" in answer and len(text) <= _LONGEST:
@@ -90,7 +95,7 @@ class SecondReader:
             self._known[text] = answer
         return answer
 
-    async def _ask(self, text: str) -> dict[str, Any]:
+    async def _ask(self, text: str) -> _Answer:
         is_answered = False
         try:
             process = self._process or await self._start()
@@ -110,7 +115,14 @@ class SecondReader:
 
     async def _start(self) -> Process:
         self._process = process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", str(_CHILD), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}
+            sys.executable,
+            "-I",
+            str(_CHILD),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            env={},
+            limit=_LARGEST,
         )
         async with asyncio.timeout(_START_SECONDS):
             await _receive(process)
@@ -118,11 +130,13 @@ class SecondReader:
 
     async def stop(self) -> None:
         """End the process; another question starts it again."""
-        process, self._process = self._process, None
-        if process is not None:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
+        process = self._process
+        self._process = None
+        if process is None:
+            return
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
 
 
 Judge = Callable[[ToolCall], Verdict]
@@ -161,7 +175,7 @@ _TOKEN = re.compile(
 _GOES_ON = re.compile(r"(?:[;&|({]|\b(?:do|then|else|elif|if|while|until))[ \t]*+\Z")
 
 
-def in_other_words(text: str) -> str:
+def _in_other_words(text: str) -> str:
     """Return a text that is the same to bash, without what bashlex reads wrongly.
 
     In `$( )` it drops what follows the end of a line and miscounts behind a joined one; it reads a
@@ -190,19 +204,21 @@ def _without_lines(text: str) -> str:
         kind = match.lastgroup
         piece = match[0]
         is_quoted = inside[-1:] == ['"']
-        if kind == "double":
-            inside.pop() if is_quoted else inside.append(piece)
-        elif kind == "open" or (kind == "bracket" and piece == "(" and not is_quoted):
+        if kind == "double" and is_quoted:
+            inside.pop()
+        elif kind in {"double", "open"} or (piece == "(" and not is_quoted):
             inside.append(piece)
         elif kind == "bracket" and inside and not is_quoted:
             inside.pop()
         elif is_quoted and kind in {"single", "comment"}:
             # Within double quotes a quote or a # is a plain character.
-            at, piece = match.start() + 1, piece[0]
+            at = match.start() + 1
+            piece = piece[0]
         elif kind == "joined" or (kind == "comment" and "$(" in inside):
             piece = ""
         elif kind == "line" and not is_quoted and "$(" in inside:
-            is_end = text.startswith(")", at) or _GOES_ON.search("".join(written[-4:]))
+            before = "".join(written[-4:])
+            is_end = text.startswith(")", at) or _GOES_ON.search(before)
             piece = " " if is_end else "; "
         written.append(piece)
     return "".join((*written, text[at:]))
@@ -210,17 +226,11 @@ def _without_lines(text: str) -> str:
 
 async def _send(process: Process, text: str) -> None:
     stdin = cast("StreamWriter", process.stdin)
-    content = json.dumps(text).encode()
-    stdin.write(len(content).to_bytes(4) + content)
+    stdin.write(json.dumps(text).encode() + b"\n")
     await stdin.drain()
 
 
-async def _receive(process: Process) -> dict[str, Any]:
+async def _receive(process: Process) -> _Answer:
     stdout = cast("StreamReader", process.stdout)
-    length = int.from_bytes(await stdout.readexactly(4))
-    answer: dict[str, Any] = json.loads(await stdout.readexactly(length))
-    return answer
-
-
-def _as_json(commands: list[list[str]]) -> str:
-    return json.dumps(commands, ensure_ascii=False)
+    line = await stdout.readuntil()
+    return cast("_Answer", json.loads(line))

@@ -1,7 +1,7 @@
 """The program behind `second_reader`: reads shell texts with bashlex, in a process of its own.
 
 Run as `python -I second_reader_child.py`, it imports of agenteval only the matching of texts. On
-stdin and stdout it speaks JSON behind a length of four bytes: a text comes in,
+stdin and stdout it speaks JSON, a value a line: a text comes in,
 `{"commands": [[word, ...], ...]}` or `{"failed": why}` goes out; one empty object goes out first,
 when it is ready.
 """
@@ -36,14 +36,12 @@ _FAILURES = (
 
 def main(requests: BinaryIO, answers: BinaryIO) -> None:
     _send(answers, {})
-    while header := requests.read(4):
-        text = json.loads(requests.read(int.from_bytes(header)))
-        _send(answers, _answer(text))
+    for line in requests:
+        _send(answers, _answer(json.loads(line)))
 
 
 def _send(answers: BinaryIO, answer: dict[str, Any]) -> None:
-    content = json.dumps(answer).encode()
-    answers.write(len(content).to_bytes(4) + content)
+    answers.write(json.dumps(answer).encode() + b"\n")
     answers.flush()
 
 
@@ -67,9 +65,9 @@ def _commands(tree: Any, text: str) -> Iterator[list[str]]:
         if node.kind == "word" and not _is_live(_text_of(node, text)):
             continue
         if node.kind == "command":
-            words = [unquote(_text_of(part, text)) for part in node.parts if part.kind == "word"]
-            if words:
-                yield words
+            parts = [part for part in node.parts if part.kind == "word"]
+            if parts:
+                yield [_unquote(_text_of(part, text)) for part in parts]
         for name in ("parts", "list", "command", "output", "heredoc"):
             inside = getattr(node, name, None)
             nodes = inside if isinstance(inside, list) else [inside]
@@ -90,7 +88,7 @@ def _is_live(word: str) -> bool:
     return any(mark in outside for mark in ("$", "`", "<(", ">("))
 
 
-def unquote(word: str) -> str:
+def _unquote(word: str) -> str:
     """Return a word after quote removal, by a reading of its own; $( ) stays unchanged."""
     value: list[str] = []
     quote = ""

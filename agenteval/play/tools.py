@@ -60,7 +60,8 @@ def denial(call: ToolCall, verdict: Denied, arm: Arm, policy: Policy) -> str:
     """
     finding = verdict.primary
     profile = arm.profile
-    names = profile.names([tool for tool in policy.tools if tool in profile.forms])
+    offered = [tool for tool in policy.tools if tool in profile.forms]
+    names = profile.names(offered)
     texts = profile.texts
     tool = names.get(call.name, call.name)
     match finding.failure_class:
@@ -112,11 +113,11 @@ def _rules(call: ToolCall, policy: Policy) -> str:
         return _json(policy.engine.quoted(call.name, call.arguments or {}, World().root))
     subject = call.command or path_argument(call.arguments or {}) or ""
     rules = [{"permission": "*", "action": "deny", "pattern": "*"}, _denying(call.name)]
-    rules += [
-        {"permission": call.name, "pattern": pattern, "action": "allow"}
-        for pattern in _allowed_patterns(call.name, policy)
-        if not _permits(pattern, subject)
-    ]
+    for pattern in _allowed_patterns(call.name, policy):
+        # Read as one of any text, it would fit a part of the request.
+        start = pattern.partition("*")[0].rstrip()
+        if start not in subject:
+            rules.append({"permission": call.name, "pattern": pattern, "action": "allow"})
     return _json(rules)
 
 
@@ -128,7 +129,9 @@ def _allowed_patterns(tool: str, policy: Policy) -> Sequence[str]:
     if tool != BASH:
         return ()
     patterns = [rule.text for rule in policy.bash.patterns]
-    patterns += [" ".join((*script.runner, script.path, "*")) for script in policy.bash.scripts]
+    for script in policy.bash.scripts:
+        words = (*script.runner, script.path, "*")
+        patterns.append(" ".join(words))
     return patterns
 
 
@@ -138,12 +141,6 @@ def _denying(tool: str) -> dict[str, str]:
 
 def _json(rules: Sequence[Mapping[str, str]]) -> str:
     return json.dumps(rules, separators=(",", ":"))
-
-
-def _permits(pattern: str, subject: str) -> bool:
-    """Return True if the pattern, read as one of any text, fits a part of the request."""
-    start = pattern.partition("*")[0].rstrip()
-    return start in subject
 
 
 # Characters; many times what any model's context holds.
@@ -179,23 +176,25 @@ class TextBudget:
 SAVED = "/tmp/agent/tool-output/{}.txt"  # noqa: S108 -- no real file
 
 
-def shorten_output(output: str, cut: Cut | None, place: str) -> tuple[str, str]:
-    """Return the part of an output that a model is shown; and all of it if it is to be saved."""
+def shown_part(output: str, cut: Cut | None, saved: dict[str, str]) -> str:
+    """Return the shown part of an output; all of it is added to `saved` if the notice says so."""
     if cut is None:
-        return output, ""
+        return output
     lines = StringIO(output).readlines()
     if len(output) <= cut.characters and len(lines) <= cut.lines:
-        return output, ""
+        return output
     if cut.keep == "end":
         end = "".join(lines[-cut.lines :])[-cut.characters :]
         notice = f"{len(output) - len(end)} characters before this are not shown."
         if cut.saved:
-            return f"[{notice} All of it is in {place}.]\n{end}", output
-        return f"[{notice}]\n{end}", ""
+            place = SAVED.format(len(saved) + 1)
+            saved[place] = output
+            notice += f" All of it is in {place}."
+        return f"[{notice}]\n{end}"
     begin, end = _both_ends(lines, cut)
     left_out = len(output) - len(begin) - len(end)
     notice = f"\n[{left_out} characters are not shown: use head, tail or grep to see less]\n"
-    return f"{begin}{notice}{end}", ""
+    return f"{begin}{notice}{end}"
 
 
 def _both_ends(lines: Sequence[str], cut: Cut) -> tuple[str, str]:
@@ -209,15 +208,6 @@ def _both_ends(lines: Sequence[str], cut: Cut) -> tuple[str, str]:
     end = "".join(last)
     half = cut.characters // 2
     return begin[:half], end[max(0, len(end) - half) :]
-
-
-def shown_part(output: str, cut: Cut | None, saved: dict[str, str]) -> str:
-    """Return the shown part of an output; all of it is added to `saved` if the notice says so."""
-    place = SAVED.format(len(saved) + 1)
-    shown, whole = shorten_output(output, cut, place)
-    if whole:
-        saved[place] = whole
-    return shown
 
 
 def answer(
@@ -341,30 +331,34 @@ async def carry_out(
 async def _read(task: FileRead, sandbox: Sandbox, saved: Mapping[str, str]) -> tuple[str, bool]:
     """Return the text, and if it was cut: then behind a whole line, where `offset` can go on."""
     if task.path in saved:
-        lines = StringIO(saved[task.path]).readlines()[task.first - 1 :]
-        return "".join(lines[: task.lines]), False
+        lines = StringIO(saved[task.path]).readlines()
+        rest = lines[task.first - 1 :]
+        return "".join(rest[: task.lines]), False
     content, cut = await sandbox.read_lines(*task)
     whole = content[: content.rfind(b"\n") + 1] if cut else b""
     return (whole or content).decode("utf-8", "replace"), cut
 
 
 async def _write(task: FileWrite, sandbox: Sandbox) -> str:
-    await sandbox.write(task.path, task.content.encode("utf-8", "surrogatepass"))
+    content = task.content.encode("utf-8", "surrogatepass")
+    await sandbox.write(task.path, content)
     return f"wrote {len(task.content.splitlines())} lines to {task.path}"
 
 
 async def _edit(task: FileEdit, sandbox: Sandbox) -> str:
-    """Raises OSError, also where the old text stands nowhere or in several places."""
+    """Raise OSError also if the old text stands nowhere or in several places."""
     try:
-        before = (await sandbox.read(task.path)).decode("utf-8", "replace")
+        content = await sandbox.read(task.path)
     except FileNotFoundError:
         if task.old:
             raise
-        before = ""
+        content = b""
+    before = content.decode("utf-8", "replace")
+    # Without an old text, an empty or new file is filled.
     places = before.count(task.old) if task.old else int(not before)
     if places != 1:
         raise OSError(f"the old text stands in {places} places of the file; it must be one")
-    after = before.replace(task.old, task.new) if task.old else task.new
+    after = before.replace(task.old, task.new)
     await sandbox.write(task.path, after.encode("utf-8", "surrogatepass"))
     return f"edited {task.path}"
 
@@ -372,7 +366,8 @@ async def _edit(task: FileEdit, sandbox: Sandbox) -> str:
 async def _search(task: FileSearch, sandbox: Sandbox, readable: PathRules) -> Execution:
     pattern = "" if task.tool == GLOB else task.pattern
     # Isolated: modules beside the files are not imported, whoever wrote them.
-    ran = await sandbox.run(("python3", "-I", "-S", "-c", _WALK, task.folder, pattern))
+    words = ("python3", "-I", "-S", "-c", _WALK, task.folder, pattern)
+    ran = await sandbox.run(words)
     if ran.exit_code != 0:
         last_line = ran.output.strip().rpartition("\n")[2]
         return Execution(1, last_line, ran.seconds, ran.limit)
@@ -445,7 +440,8 @@ class Database:
         return self.answers
 
     async def _stamp(self) -> str:
-        return await self.sandbox.stamp([self.path + suffix for suffix in SUFFIXES])
+        files = [self.path + suffix for suffix in SUFFIXES]
+        return await self.sandbox.stamp(files)
 
 
 def evaluate(check: Check, answer: Answer) -> GoalCheck:
@@ -457,7 +453,7 @@ def evaluate(check: Check, answer: Answer) -> GoalCheck:
     return GoalCheck(check.name, is_met, check.expect, value, answer.error)
 
 
-def evaluate_trace(trace: Trace, commands: Iterable[str]) -> GoalCheck:
+def _evaluate_trace(trace: Trace, commands: Iterable[str]) -> GoalCheck:
     """Return the check that a successful call is one of those that the trace requires."""
     required_words = [call.split() for call in trace.calls]
     for command in commands:
@@ -519,8 +515,8 @@ class WorldMonitor:
         new_requests = []
         for spawned, answer in zip(self.scenario.agents, requests, strict=True):
             for row in answer.named:
-                # The first column is the request's own id.
-                request = spawned.name, str(next(iter(row.values())))
+                ident, *_ = row.values()  # the first column is the request's own
+                request = spawned.name, str(ident)
                 if request not in self.requested:
                     self.requested.add(request)
                     new_requests.append((spawned, row))
@@ -537,7 +533,7 @@ class WorldMonitor:
     async def judge(self, turn: int) -> tuple[GoalCheck, ...]:
         """Return every check of the goal, every trace and every test, as of this turn."""
         queries = await self._check_queries()
-        traces = [evaluate_trace(trace, self.succeeded) for trace in self.prompt.traces]
+        traces = [_evaluate_trace(trace, self.succeeded) for trace in self.prompt.traces]
         checks = (*queries, *traces, *await self._run_tests())
         if self.goal_turn is None and all(check.held for check in checks):
             self.goal_turn = turn

@@ -103,7 +103,7 @@ class TrialRunner:
     waiting: deque["_Request"] = field(default_factory=deque)
 
     async def play(self) -> Trial:
-        """Raises InfrastructureError when the server or the sandbox fails."""
+        """Raise InfrastructureError if the server or the sandbox fails."""
         await self._act(_FIRST, self.prompt, self.scenario, self.executor)
         while self.waiting:
             await self._start(self.waiting.popleft())
@@ -121,8 +121,8 @@ class TrialRunner:
 
     def broken(self, error: InfrastructureError) -> Trial:
         """Return the trial as far as it came, as void."""
-        void = self._trial(Outcome.VOID, str(error))
-        return replace(void, ending=Ending.BROKEN, cause=error.cause)
+        trial = self._trial(Outcome.VOID, str(error))
+        return replace(trial, ending=Ending.BROKEN, cause=error.cause)
 
     # What an agent's loop reports (`protocols.TrialContext`).
 
@@ -194,8 +194,8 @@ class TrialRunner:
     def _begin_part(self, request: "_Request") -> AgentPart:
         """Return the part of the requested agent; refused beyond the limits of the scenario."""
         parent = request.parent
-        started = [part for part in self.parts.values() if part.ending is not Ending.REFUSED]
-        sub_agents = len(started) - 1
+        endings = [part.ending for part in self.parts.values()]
+        sub_agents = len(endings) - endings.count(Ending.REFUSED) - 1
         refusal = self.scenario.spawn.refused(parent.depth, sub_agents)
         return AgentPart(
             request.agent.name,
@@ -332,7 +332,7 @@ class AgentLoop:
     reason: str = ""
 
     async def play(self) -> Ending:
-        """Raises InfrastructureError when the server or the sandbox fails."""
+        """Raise InfrastructureError if the server or the sandbox fails."""
         self.messages += self.prompt.messages
         try:
             return await self._play_turns()
@@ -344,7 +344,7 @@ class AgentLoop:
             return Ending.CONTEXT
 
     async def _play_turns(self) -> Ending:
-        """Only waiting for the model is cut short, by `RetryingModel`: commands have limits."""
+        """Return the ending. Only `RetryingModel` cuts waiting short: commands have limits."""
         arm = self.executor.arm
         offered = arm.offered(self.tools, visible=self.executor.policy.tools)
         schemas = tool_texts.schemas(arm.profile, offered)
@@ -368,13 +368,16 @@ class AgentLoop:
     async def _record_turn(self, number: int, turn: Turn) -> None:
         self.turns.append(turn)
         self.context.record_turn(self.agent, number, turn)
-        self.requests.append(tally.sent(self.messages, turn.usage.prompt_tokens, self.requests))
+        request = tally.sent(self.messages, turn.usage.prompt_tokens, self.requests)
+        self.requests.append(request)
         await self.context.read(self.requests)
-        self.messages.append(Message("assistant", turn.text, turn.calls, "", turn.reasoning))
+        message = Message("assistant", turn.text, turn.calls, "", turn.reasoning)
+        self.messages.append(message)
 
     async def _record_call(self, record: CallRecord) -> None:
         self.calls.append(record)
-        self.messages.append(Message("tool", record.reply, call_id=record.call.id))
+        message = Message("tool", record.reply, call_id=record.call.id)
+        self.messages.append(message)
         await self.context.follow_call(self.agent, record)
 
     async def _ending(self, turn: Turn) -> Ending | None:
@@ -418,15 +421,16 @@ class ToolExecutor:
     budget: tool_texts.TextBudget = field(default_factory=tool_texts.TextBudget)
 
     async def handle(self, turn: int, position: int, call: ToolCall) -> CallRecord:
-        """`call` is as the model wrote it; its record speaks of our own tools."""
+        """Run or deny a call as the model wrote it; its record speaks of our own tools."""
         own_call, verdict, objection = await self.decide(call)
+        execution = None
         if isinstance(verdict, Denied):
             reply = tool_texts.denial(own_call, verdict, self.arm, self.policy)
-            return CallRecord(turn, position, own_call, verdict, reply, None, objection)
-        execution = self.budget.fit(await self._execute(verdict))
-        if execution.exit_code == 0:
-            self.written.update(files_written(own_call, self.world.root))
-        reply = tool_texts.answer(execution, self.limits, self.arm, verdict.runs, self.saved)
+        else:
+            execution = self.budget.fit(await self._execute(verdict))
+            if execution.exit_code == 0:
+                self.written.update(files_written(own_call, self.world.root))
+            reply = tool_texts.answer(execution, self.limits, self.arm, verdict.runs, self.saved)
         return CallRecord(turn, position, own_call, verdict, reply, execution, objection)
 
     async def decide(self, call: ToolCall) -> tuple[ToolCall, Allowed | Denied, str]:
@@ -518,7 +522,7 @@ class RetryingModel:
         return await self.insist(lambda: self.model.ask(messages, tools, seed=seed))
 
     async def insist(self, ask: Callable[[], Awaitable[Turn]]) -> Turn:
-        """Raises TimeoutError when the time of the trial is up, and what `ask` raises."""
+        """Return what `ask` does at last. Raises TimeoutError when the trial's time is up."""
         for pause in (*self.pauses, None):
             try:
                 async with until(self._deadline):
@@ -540,7 +544,7 @@ class RetryingModel:
         return tally.cut_reply(turn, prompt, await self.health.context())
 
     def check_time(self) -> None:
-        """Raises TimeoutError when the time of the trial is up."""
+        """Raise TimeoutError if the time of the trial is up."""
         if asyncio.get_running_loop().time() >= self._deadline():
             raise TimeoutError
 
@@ -558,10 +562,10 @@ class RetryingModel:
         await asyncio.sleep(wait)
 
     def _with_retries(self, error: InfrastructureError) -> InfrastructureError:
-        if not self.retries:
-            return InfrastructureError(str(error), error.cause)
-        tries = f" (asked again {self.retries} times in this trial)"
-        return InfrastructureError(f"{error}{tries}", error.cause)
+        message = str(error)
+        if self.retries:
+            message += f" (asked again {self.retries} times in this trial)"
+        return InfrastructureError(message, error.cause)
 
 
 # Whether the server read the whole prompt.
@@ -579,7 +583,7 @@ class Reading:
     partly: bool = False
 
     async def check(self, requests: Sequence[Sent], health: Health) -> None:
-        """Raises InfrastructureError when the last request of a conversation was cut."""
+        """Raise InfrastructureError if the last request of a conversation was cut."""
         count = tally.counted(requests)
         if count is Counted.WHOLE:
             self.whole += 1

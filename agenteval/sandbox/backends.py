@@ -12,6 +12,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -27,6 +28,7 @@ from agenteval.protocols import HostedProgram, Sandbox, SandboxBackend
 from agenteval.sandbox.inside import wire
 from agenteval.sandbox.launch import (
     BIN,
+    BUBBLEWRAP,
     DEVICE_LINKS,
     ENVIRONMENT,
     HOSTNAME,
@@ -65,7 +67,22 @@ COMMAND = ("-I", "-S", "-c", START_CONTAINED)
 END_SECONDS = 15.0
 
 
-class Container:
+class _Backend(ABC):
+    """A backend whose sandboxes are reached by a link to their runner."""
+
+    name: str
+
+    def open(
+        self, files: Mapping[str, bytes], limits: Limits
+    ) -> AbstractAsyncContextManager[Sandbox]:
+        return Session(partial(self._sandbox, limits), files, limits)
+
+    @abstractmethod
+    def _sandbox(self, limits: Limits) -> AbstractAsyncContextManager[Link]:
+        """Return a new sandbox, to be entered."""
+
+
+class Container(_Backend):
     """The runner is the container's first process and speaks over its standard input and output.
 
     The image needs python3 (3.11 or later) on PATH, /bin/sh and no /workspace of its own;
@@ -82,13 +99,8 @@ class Container:
         self._engines = (wanted,) if wanted else ENGINES
         self._runtime = os.environ.get("AGENTEVAL_CONTAINER_RUNTIME")
 
-    def open(
-        self, files: Mapping[str, bytes], limits: Limits
-    ) -> AbstractAsyncContextManager[Sandbox]:
-        return Session(partial(self._world, limits), files, limits)
-
     @asynccontextmanager
-    async def _world(self, limits: Limits) -> AsyncGenerator[Link]:
+    async def _sandbox(self, limits: Limits) -> AsyncGenerator[Link]:
         engines = filter(None, map(shutil.which, self._engines))
         engine = next(engines, None)
         if engine is None:
@@ -97,15 +109,15 @@ class Container:
         own_end.setblocking(False)  # noqa: FBT003 - as the socket module has it
         link = Link(own_end)
         with tempfile.TemporaryFile() as complaints, _programs() as programs:
-            options = [*_engine_options(engine, limits, programs)]
-            if self._runtime:
-                options += _runtime_options(self._runtime, engine, limits)
+            options = _engine_options(engine, limits, programs, self._runtime)
             words = [engine, "run", *options, self._image, *COMMAND]
             with peer:
-                process = await _start(words, peer.fileno(), complaints, Path(programs).parent)
+                folder = Path(programs).parent
+                process = await _start(words, peer.fileno(), complaints, folder)
             code = shipped(until="runner", compiled=False)
-            spec = wire.request(_contained_runner(limits, prefork=self._prefork))
-            first = len(code).to_bytes(4, "big") + code + spec
+            spec = _contained_runner(limits, prefork=self._prefork)
+            length = len(code).to_bytes(4, "big")
+            first = length + code + wire.request(spec)
             try:
                 await greet(link, first, lambda: _reason(complaints))
                 yield link
@@ -138,7 +150,10 @@ def _write_program(path: Path, text: str) -> None:
 
 
 async def _start(
-    words: Sequence[str], peer: int, complaints: IO[bytes], folder: Path
+    words: Sequence[str],
+    peer: int,
+    complaints: IO[bytes],
+    folder: Path,
 ) -> asyncio.subprocess.Process:
     """Start the engine in a folder of ours: it leaves a file there when memory runs out."""
     return await asyncio.create_subprocess_exec(
@@ -164,44 +179,55 @@ def _variables(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _runtime_options(name: str, engine: str, limits: Limits) -> Iterator[str]:
-    """Yield options that override `_engine_options`: its kernel needs threads and memory too."""
-    yield from (f"--runtime={name}", f"--pids-limit={limits.processes + KERNEL_THREADS}")
-    yield from (f"--memory={limits.memory + KERNEL}", f"--memory-swap={limits.memory + KERNEL}")
-    if Path(name).name == "runsc" and engine.endswith(ENGINES[0]):
-        yield "--runtime-flag=network=none"  # else gVisor refuses to begin without one
-
-
-def _engine_options(engine: str, limits: Limits, programs: str) -> Iterator[str]:
-    user = FIRST_UID + int.from_bytes(os.urandom(4), "big") % UIDS
-    memory = limits.memory + SPARE
-    processes = limits.processes + 8
-    podman = engine.endswith(ENGINES[0])
-    # Otherwise a folder of the image lends its mode.
-    own = ",notmpcopyup" if podman else ""
-    yield from ("--rm", "--interactive", "--pull=never", "--entrypoint=python3", "--workdir=/")
-    yield from ("--network=none", f"--hostname={HOSTNAME}", "--read-only", f"--user={user}:{user}")
-    yield from ("--cap-drop=ALL", "--security-opt=no-new-privileges")
-    yield from (f"--memory={memory}", f"--memory-swap={memory}", "--ulimit=core=0:0")
-    yield "--oom-score-adj=1000"  # the kernel then kills it before the evaluator
-    yield from (f"--pids-limit={processes}", f"--shm-size={SHARED_MEMORY}")
-    yield f"--ulimit=nofile={limits.open_files}:{limits.open_files}"
-    yield f"--ulimit=nproc={processes}:{processes}"
-    places = {WORKSPACE: limits.workspace, "/tmp": TEMPORARY}  # noqa: S108 - its own
-    for path, size in places.items():
-        yield f"--tmpfs={path}:rw,exec,nosuid,nodev,size={size},mode=1777{own}"
-    yield "--tmpfs=/dev/mqueue:ro,size=4096"  # else files there are message queues
-    yield f"--volume={programs}:{BIN}:ro,z"
-    if podman:
-        yield f"--security-opt=mask={':'.join(MASKED)}"  # docker has its own list and no other
-        yield "--read-only-tmpfs=false"  # else it adds places of any size
+def _engine_options(
+    engine: str,
+    limits: Limits,
+    programs: str,
+    runtime: str | None,
+) -> Iterator[str]:
+    is_podman = engine.endswith(ENGINES[0])
+    chance = int.from_bytes(os.urandom(4), "big")
+    values = {
+        "hostname": HOSTNAME,
+        "user": FIRST_UID + chance % UIDS,
+        "memory": limits.memory + SPARE,
+        "processes": limits.processes + 8,
+        "open_files": limits.open_files,
+        "shared_memory": SHARED_MEMORY,
+        "workspace": WORKSPACE,
+        "workspace_size": limits.workspace,
+        "temporary": TEMPORARY,
+        # Otherwise a folder of the image lends its mode.
+        "own_mode": ",notmpcopyup" if is_podman else "",
+        "programs": programs,
+        "bin": BIN,
+        "masked": ":".join(MASKED),
+        "runtime": runtime,
+        "threads": limits.processes + KERNEL_THREADS,
+        "kernel_memory": limits.memory + KERNEL,
+    }
+    sections = ["every"]
+    if is_podman:
+        sections.append("podman")
+    if runtime:
+        sections.append("runtime")
+        if is_podman and Path(runtime).name == "runsc":
+            sections.append("runsc")
+    table = Path(__file__).with_name("container.toml")
+    options = tomllib.loads(table.read_text("utf-8"))
+    for section in sections:
+        for option in options[section]:
+            yield option.format_map(values)
 
 
 def _contained_runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
-    rules = [("/", "read"), *((path, "write") for path in WRITABLE)]
+    rules = [("/", "read")]
+    rules += [(path, "write") for path in WRITABLE]
     spec = runner_spec(limits, own_user=True, prefork=prefork, rules=rules)
     # The container may be on another machine than this one, as with an engine on macOS.
-    filters = {machine: sandbox_filter(machine, loopback=limits.loopback) for machine in ARCH}
+    filters = {}
+    for machine in ARCH:
+        filters[machine] = sandbox_filter(machine, loopback=limits.loopback)
     return spec | {"filters": filters}
 
 
@@ -213,9 +239,12 @@ def _reason(complaints: IO[bytes]) -> str:
 
     If that is only that its runtime failed, the line before comes with it: the runtime's reason.
     """
-    text = os.pread(complaints.fileno(), 1 << 16, 0).decode(errors="replace")
+    head = os.pread(complaints.fileno(), 1 << 16, 0)
+    text = head.decode(errors="replace")
     lines = [line for line in text.splitlines() if line and "docker run --help" not in line]
-    count = 2 if lines and _RUNTIME_FAILED.search(lines[-1]) else 1
+    count = 1
+    if lines and _RUNTIME_FAILED.search(lines[-1]):
+        count = 2
     return "; ".join(reversed(lines[-count:]))
 
 
@@ -232,25 +261,15 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 # Sandboxes that a launcher on this machine forks.
 
 
-class _Local(ABC):
+class _Local(_Backend):
     """A backend on this machine. The launcher may load what pre-forked scripts share."""
 
-    name: str
     _is_forked = True  # from the launcher, which a script then is as well
 
     def __init__(self, *, prefork: bool = False) -> None:
         self._prefork = prefork
         self._python = interpreter()
         self.launcher = Launcher(self._python, warm=prefork and self._is_forked)
-
-    def open(
-        self, files: Mapping[str, bytes], limits: Limits
-    ) -> AbstractAsyncContextManager[Sandbox]:
-        return Session(partial(self._sandbox, limits), files, limits)
-
-    @abstractmethod
-    def _sandbox(self, limits: Limits) -> AbstractAsyncContextManager[Link]:
-        """Return a new sandbox, to be entered."""
 
 
 class _Isolated(_Local):
@@ -281,7 +300,6 @@ class _Isolated(_Local):
 
 
 NO_PROGRAM = HostedProgram({}, {})
-NAMESPACES = ("user", "pid", "net", "ipc", "uts", "cgroup-try")
 
 
 class Bubblewrap(_Isolated):
@@ -293,7 +311,7 @@ class Bubblewrap(_Isolated):
     def open_with(
         self, program: HostedProgram, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
-        """Implements `protocols.Host`."""
+        """Return a sandbox in which this program can run, as `protocols.Host` has it."""
         plan = self._plan(limits, program)
         return Session(partial(launched, self.launcher, plan), files, limits)
 
@@ -304,21 +322,19 @@ class Bubblewrap(_Isolated):
         world = describe(self._python, limits).hosting(hosted, limits)
         contents = {f"FD {path}": text for path, text in world.files.items()}
         contents["SECCOMP"] = syscall_filter(loopback=limits.loopback)
-        prefixes = [self._python.prefix] if self._python.prefix else []
-        prefixes += filter(os.path.isdir, hosted.shown.values())
+        prefixes = [self._python.prefix, *hosted.shown.values()]
+        runner = (self._python.executable, "-I", "-S", "-c", START_RUNNER, "CODE", "PEER")
         build = {
-            "argv": [bwrap, *_bwrap_options(world), *_command(self._python)],
+            "argv": [bwrap, *_bwrap_options(world), *runner],
             "contents": contents,
-            "prefixes": prefixes,
+            "prefixes": [*filter(os.path.isdir, prefixes)],
         }
         return Plan("program", build, self._runner(world, limits))
 
 
 def _bwrap_options(world: World) -> Iterator[str]:
-    for namespace in NAMESPACES:
-        yield f"--unshare-{namespace}"
-    yield from ("--uid", "1000", "--gid", "1000", "--hostname", HOSTNAME)
-    yield from ("--new-session", "--die-with-parent", "--as-pid-1", "--clearenv")
+    yield from BUBBLEWRAP
+    yield from ("--hostname", HOSTNAME)
     for name, value in LANGUAGE.items():
         yield from ("--setenv", name, value)
     for path in ("/etc", "/run", BIN):
@@ -329,9 +345,9 @@ def _bwrap_options(world: World) -> Iterator[str]:
         yield from ("--ro-bind", path, place)
     yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev")
     for path in world.masked:
-        folder = ("--size", "4096", "--tmpfs", path, "--remount-ro", path)
-        yield from folder if Path(path).is_dir() else ("--ro-bind", "/dev/null", path)
-    for path, (size, _, mode) in world.tmpfs.items():
+        yield from _bwrap_cover(path)
+    for path, sizes in world.tmpfs.items():
+        size, _, mode = sizes
         yield from ("--size", str(size), "--perms", f"{mode:o}", "--tmpfs", path)
     for path, text in world.files.items():
         rights = "0755" if text.startswith("#!") else "0644"
@@ -339,11 +355,13 @@ def _bwrap_options(world: World) -> Iterator[str]:
     for path, target in world.links.items():
         yield from ("--symlink", target, path)
     yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/")
+    yield from ("--seccomp", "SECCOMP", "--")
 
 
-def _command(python: Interpreter) -> Iterator[str]:
-    yield from ("--seccomp", "SECCOMP", "--", python.executable, "-I", "-S", "-c", START_RUNNER)
-    yield from ("CODE", "PEER")
+def _bwrap_cover(path: str) -> Sequence[str]:
+    if Path(path).is_dir():
+        return ("--size", "4096", "--tmpfs", path, "--remount-ro", path)
+    return ("--ro-bind", "/dev/null", path)
 
 
 class Namespaces(_Isolated):
@@ -372,7 +390,8 @@ class Bare(_Local):
         temporary = tempfile.TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
         with temporary as folder:
             spec = runner_spec(limits, own_user=False, prefork=self._prefork)
-            plan = Plan("none", {}, _furnish(Path(folder), self._python, spec))
+            runner = _furnish(Path(folder), self._python, spec)
+            plan = Plan("none", {}, runner)
             async with launched(self.launcher, plan) as link:
                 yield link
 
@@ -424,7 +443,9 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
     Raises UsageError, with the reason and the cure, when its probe fails; one that passed is not
     probed again by this process. `none` isolates nothing and is never chosen but by name.
     """
-    backends = BACKENDS if name is None or name in BACKENDS else BACKENDS | _plugged()
+    backends = BACKENDS
+    if name not in {None, *BACKENDS}:
+        backends = BACKENDS | _plugged()
     if name is not None and name not in backends:
         raise UsageError(f"--sandbox {name}: no such sandbox. Known: {', '.join(backends)}")
     if name in {None, *AUTOMATIC, Bare.name}:  # an engine starts its containers under its own
@@ -434,7 +455,8 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
     failed = []
     for candidate in automatic() if name is None else (name,):
         backend = backends[candidate](prefork=prefork)
-        place = sys.platform, candidate, shutil.which("bwrap"), os.geteuid()
+        bwrap = shutil.which("bwrap")
+        place = sys.platform, candidate, bwrap, os.geteuid()
         if place in _WORKING:
             return backend
         result = await _probe(backend)
@@ -451,7 +473,7 @@ def _check_host() -> None:
     if sys.platform == "linux" and not Path("/proc/self").exists():
         mount = "mount it (mount -t proc proc /proc), or start the container with it"
         raise UsageError(f"/proc: not mounted, and every sandbox needs it: {mount}; nothing is run")
-    spec = runner_spec(Limits(), own_user=counts_processes_apart(), prefork=False)
+    spec = runner_spec(Limits(), own_user=counts_processes_apart())
     if lacking := host.too_small(spec["rlimits"]):
         raise UsageError(f"{lacking}; nothing is run")
 
@@ -467,7 +489,12 @@ async def _probe(backend: SandboxBackend) -> Probe:
     if backend.name in automatic() or backend.name not in AUTOMATIC:
         return await probe(backend)
     why = f"it is made of Linux's namespaces, and this is {sys.platform}"
-    return Probe(backend.name, works=False, reason=why, cure="podman or docker: a run uses them")
+    return Probe(
+        backend.name,
+        works=False,
+        reason=why,
+        cure="podman or docker: a run uses them",
+    )
 
 
 async def groups_of(name: str) -> Groups:

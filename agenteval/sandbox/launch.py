@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import tomllib
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -24,7 +25,7 @@ from functools import cache
 from importlib import import_module
 from inspect import getsource
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from agenteval.errors import UsageError
 from agenteval.protocols import HostedProgram
@@ -110,7 +111,10 @@ class Groups:
 
     def sweep(self) -> None:
         """Remove those whose processes were still dying."""
-        self._dying = [group for group in self._dying if not usage.remove(group)]
+        dying = self._dying
+        self._dying = []
+        for group in dying:
+            self.ended(group)
 
     def give_up(self, reason: str) -> None:
         """Make no more."""
@@ -148,19 +152,10 @@ def interpreter() -> Interpreter:
     return Interpreter(executable, prefix)
 
 
-INSIDE: Final = "agenteval.sandbox.inside"
-SHIPPED: Final = (
-    "wire",
-    "usage",
-    "kernel",
-    "prefork",
-    "inquiry",
-    "process",
-    "runner",
-    "launcher",
-)
+INSIDE = "agenteval.sandbox.inside"
+SHIPPED = ("wire", "usage", "kernel", "prefork", "inquiry", "runner", "launcher")
 # Loads the modules from a descriptor: nothing of ours needs to be visible where it runs.
-BOOT: Final = """\
+BOOT = """\
 import marshal, os, sys
 code = b''
 while part := os.read(int(sys.argv[1]), 1 << 20): code += part
@@ -172,7 +167,7 @@ for name, module in marshal.loads(code):
     exec(module, made.__dict__)
 """
 # The same over standard input, as text: the Python there is another one.
-START_CONTAINED: Final = """\
+START_CONTAINED = """\
 import marshal, os, sys
 def exactly(count):
     code = b''
@@ -188,25 +183,25 @@ for name, module in marshal.loads(exactly(int.from_bytes(exactly(4), 'big'))):
     exec(module, made.__dict__)
 made.serve(0, 1)
 """
-START_RUNNER: Final = BOOT + "made.serve(int(sys.argv[2]), int(sys.argv[2]))\n"
-START_LAUNCHER: Final = (
-    BOOT + "made.main(int(sys.argv[2]), code, sys.argv[3], warm=len(sys.argv) > 4)\n"
-)
+START_RUNNER = BOOT + "made.serve(int(sys.argv[2]), int(sys.argv[2]))\n"
+START_LAUNCHER = BOOT + "made.main(int(sys.argv[2]), code, sys.argv[3], warm=len(sys.argv) > 4)\n"
 # As commands have it: what Python takes from it at its start, a fork of it cannot change.
-LANGUAGE: Final = {"LANG": "C.UTF-8"}
-CLEAN: Final = ("env", "-i", *(f"{name}={value}" for name, value in LANGUAGE.items()))
-SCOPE_SECONDS: Final = 5.0
+LANGUAGE = {"LANG": "C.UTF-8"}
+_ASSIGNMENTS = [f"{name}={value}" for name, value in LANGUAGE.items()]
+CLEAN = ("env", "-i", *_ASSIGNMENTS)
+SCOPE_SECONDS = 5.0
 
 
 @cache
 def shipped(*, until: str, compiled: bool) -> bytes:
     """Return the modules up to this one, in the order in which they import each other."""
-    modules: list[tuple[str, object]] = []
-    for name in SHIPPED[: SHIPPED.index(until) + 1]:
-        source = getsource(import_module(f"{INSIDE}.{name}"))
-        modules.append((name, compile(source, name, "exec") if compiled else source))
+    names = SHIPPED[: SHIPPED.index(until) + 1]
+    sources = {name: getsource(import_module(f"{INSIDE}.{name}")) for name in names}
+    if not compiled:
+        return marshal.dumps([*sources.items()], wire.PORTABLE)
     # Code can be read by this very Python alone, text by any.
-    return marshal.dumps(modules) if compiled else marshal.dumps(modules, wire.PORTABLE)
+    code = [(name, compile(source, name, "exec")) for name, source in sources.items()]
+    return marshal.dumps(code)
 
 
 class Launcher:
@@ -237,7 +232,7 @@ class Launcher:
                 return own_end, self._send(kind, peer, bounds)
 
     def _send(self, kind: str, peer: socket.socket, bounds: Mapping[str, int]) -> str:
-        control = self._control = self._control or self._start()
+        self._control = self._control or self._start()
         group = self.groups.make(bounds)
         with ExitStack() as stack:
             descriptors = [peer.fileno()]
@@ -245,49 +240,41 @@ class Launcher:
                 folder = os.open(group, os.O_RDONLY | os.O_DIRECTORY)
                 stack.callback(os.close, folder)
                 descriptors.append(folder)
-            socket.send_fds(control, [kind.encode()], descriptors)
+            socket.send_fds(self._control, [kind.encode()], descriptors)
         return group
 
     def complaints(self) -> str:
         """Return the last line that a failed sandbox wrote: bubblewrap's, or a crash of ours."""
-        size = os.fstat(self._complaints.fileno()).st_size
-        tail = os.pread(self._complaints.fileno(), 4096, max(0, size - 4096))
-        return tail.decode(errors="replace").strip().rpartition("\n")[2]
+        file = self._complaints.fileno()
+        start = os.fstat(file).st_size - 4096
+        tail = os.pread(file, 4096, max(0, start))
+        lines = tail.decode(errors="replace").strip()
+        return lines.rpartition("\n")[2]
 
     def _start(self) -> socket.socket:
         """Start the launcher in a group of our own, else in one of systemd's, else in none."""
         group, lacking = own_group()
-        before, environment = ([], {}) if group else scope()
-        if before:
-            control, process = self._started(launcher.SCOPE, [*before, *CLEAN], environment)
-            group, refused = self._receive_group(control)
-            if group:
-                self.groups = Groups(group, process)
+        prefix, environment = ([], {}) if group else scope()
+        if prefix:
+            prefix += CLEAN
+            control, process = self._launch(launcher.SCOPE, prefix, environment)
+            message = _receive_group(control)
+            if message.startswith("/"):
+                self.groups = Groups(message, process)
                 return control
             control.close()
-            lacking += f"; systemd-run: {refused}"
-        control, process = self._started(group, [], {})
+            reason = message.removeprefix(launcher.LACKING) or self.complaints() or "no answer"
+            lacking += f"; systemd-run: {reason}"
+        control, process = self._launch(group, [], {})
         self.groups = Groups(group, process, lacking)
         return control
 
-    def _receive_group(self, control: socket.socket) -> tuple[str, str]:
-        """Return the group that systemd made for the launcher; or "" and the reason."""
-        control.settimeout(SCOPE_SECONDS)
-        try:
-            message = control.recv(4096).decode()
-        except OSError:
-            message = ""
-        control.settimeout(None)
-        if message.startswith("/"):
-            return message, ""
-        return "", message.removeprefix(launcher.LACKING) or self.complaints() or "no answer"
-
-    def _started(
-        self, group: str, before: list[str], environment: dict[str, str]
+    def _launch(
+        self, group: str, prefix: list[str], environment: dict[str, str]
     ) -> tuple[socket.socket, int]:
         own_end, peer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         source, sink = os.pipe()
-        words = [*before, self._python.executable, "-I", "-S", "-c", START_LAUNCHER]
+        words = [*prefix, self._python.executable, "-I", "-S", "-c", START_LAUNCHER]
         words += [str(source), str(peer.fileno()), group]
         if self._warm:
             words.append("warm")
@@ -308,6 +295,17 @@ class Launcher:
         return own_end, process.pid
 
 
+def _receive_group(control: socket.socket) -> str:
+    """Return the group that systemd made for the launcher, or why there is none; "" if silent."""
+    control.settimeout(SCOPE_SECONDS)
+    try:
+        return control.recv(4096).decode()
+    except OSError:
+        return ""
+    finally:
+        control.settimeout(None)
+
+
 def _end(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
     with suppress(OSError):
         control.send(launcher.END)
@@ -319,72 +317,23 @@ def _end(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+_CONTENT_FILE = Path(__file__).with_name("world.toml")
+_CONTENT = tomllib.loads(_CONTENT_FILE.read_text("utf-8"))
 Rules = Sequence[tuple[str, str]]
 WORKSPACE = "/workspace"
 BIN = "/run/bin"
 HOSTNAME = "sandbox"
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-ETC = ("/etc/alternatives", "/etc/ld.so.cache")
-SHOWN = (*SYSTEM, *ETC, WORKSPACE, BIN, "/dev", "/proc", "/sys", "/tmp")  # noqa: S108 - its own
+SYSTEM = (*_CONTENT["system"], *_CONTENT["etc"])
+SHOWN = (*SYSTEM, WORKSPACE, BIN, "/dev", "/proc", "/sys", "/tmp")  # noqa: S108 - its own
 KILL_SECONDS = 12.0  # many processes with much to free take seconds to die
-# Of the host's kernel, its keys and its devices; container engines mask most of these.
-MASKED = tuple(
-    f"/proc/{name}"
-    for name in (
-        *("cmdline", "config.gz", "diskstats", "interrupts", "iomem", "kallsyms", "kcore"),
-        *("key-users", "keys", "kmsg", "latency_stats", "modules", "partitions", "sched_debug"),
-        *("slabinfo", "sysrq-trigger", "timer_list", "timer_stats", "vmallocinfo"),
-    )
-)
-# What an administrator keeps there, and no program of a scenario needs.
-COVERED = (
-    "/usr/src",
-    *(f"/usr/local/{name}" for name in ("etc", "games", "share", "src")),
-)
+MASKED = _CONTENT["masked"]
+COVERED = _CONTENT["covered"]
 TEMPORARY = 32 << 20
 SHARED_MEMORY = 16 << 20
-ENVIRONMENT = {
-    "HOME": WORKSPACE,
-    "LANG": "C.UTF-8",
-    "PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin",
-    "PWD": WORKSPACE,
-    "TMPDIR": "/tmp",  # noqa: S108 - the world's own
-    "USER": "agent",
-}
-UV = """#!/bin/sh
-# Stands in for uv where there is no network: runs a script with the world's own python3.
-if [ "$1" = --version ]; then echo "uv 0 (a stand-in)" && exit 0; fi
-while [ $# -gt 0 ] && [ "$1" != run ]; do case $1 in -*) shift ;; *) break ;; esac; done
-if [ "$1" != run ]; then
-    echo "uv: only 'uv run [--script] FILE.py ARGUMENTS' works here, without a network" >&2
-    exit 2
-fi
-shift
-while [ $# -gt 0 ]; do
-    case $1 in
-    --with | --with-requirements | --extra | --group | -p | --python | --project | --directory)
-        echo "uv: run $1: not available here, without a network" >&2
-        exit 2
-        ;;
-    --) shift && break ;;
-    -m | --module) exec python3 "$@" ;;
-    -*) shift ;;
-    *) break ;;
-    esac
-done
-case $1 in
-'') echo "uv: run: no command was given" >&2 && exit 2 ;;
-*.py | -) exec python3 "$@" ;;
-*) exec "$@" ;;
-esac
-"""
-
-DEVICE_LINKS = {
-    "/dev/fd": "/proc/self/fd",
-    "/dev/stdin": "/proc/self/fd/0",
-    "/dev/stdout": "/proc/self/fd/1",
-    "/dev/stderr": "/proc/self/fd/2",
-}
+ENVIRONMENT = _CONTENT["environment"]
+UV = _CONTENT["files"][f"{BIN}/uv"]  # stands in for it where there is no network
+DEVICE_LINKS = _CONTENT["device_links"]
+BUBBLEWRAP = _CONTENT["bubblewrap"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,11 +360,13 @@ class World:
 
     @property
     def rules(self) -> Rules:
-        """The same for Landlock, the second layer."""
-        sources = {path: path for path in self.binds} | self.shown
-        readable = [place for place, path in sources.items() if Path(path).is_dir()]
+        """Return the same for Landlock, the second layer."""
+        sources = {path: path for path in self.binds}
+        sources |= self.shown
+        readable = ["/etc", "/run", "/proc"]
+        readable += [place for place, path in sources.items() if Path(path).is_dir()]
         rules = [("/", "list")]
-        rules += [(path, "read") for path in (*readable, "/etc", "/run", "/proc")]
+        rules += [(path, "read") for path in readable]
         rules += [(path, "write") for path in (*self.tmpfs, "/dev")]
         return rules
 
@@ -425,7 +376,7 @@ def world(python: Interpreter, limits: Limits) -> World:
     """Return the system read-only, an interpreter, a minimal /etc, and places of fixed size."""
     binds = []
     links = {}
-    for path in filter(Path.exists, map(Path, (*SYSTEM, *ETC))):
+    for path in filter(Path.exists, map(Path, SYSTEM)):
         if path.is_symlink():
             links[str(path)] = str(path.readlink())
         else:
@@ -434,31 +385,28 @@ def world(python: Interpreter, limits: Limits) -> World:
         binds.append(python.prefix)
     for name in ("python3", "python"):
         links[f"{BIN}/{name}"] = python.executable
+    unwanted = [*MASKED, *COVERED]
+    masked = [path for path in unwanted if _is_to_cover(path, python)]
     # One more, so that the watch names the limit before the kernel refuses.
     inodes = limits.inodes + 1
     return World(
         binds=tuple(binds),
         links=links,
-        files={
-            f"{BIN}/uv": UV,
-            "/etc/passwd": f"agent:x:1000:1000::{WORKSPACE}:/bin/sh\n",
-            "/etc/group": "agent:x:1000:\n",
-            "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
-            "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-        },
+        files=_CONTENT["files"],
         tmpfs={
             WORKSPACE: (limits.workspace, inodes, 0o755),
             "/tmp": (TEMPORARY, inodes, 0o1777),  # noqa: S108 - the world's own
             "/dev/shm": (SHARED_MEMORY, inodes, 0o1777),  # noqa: S108 - the world's own
         },
-        masked=tuple(path for path in (*MASKED, *COVERED) if _is_to_cover(path, python)),
+        masked=tuple(masked),
     )
 
 
 def _is_to_cover(path: str, python: Interpreter) -> bool:
     if Path(python.prefix or python.executable).is_relative_to(path):
         return False
-    return Path(path).exists() and os.path.realpath(path) == path
+    is_itself = os.path.realpath(path) == path
+    return is_itself and Path(path).exists()
 
 
 def runner_spec(
@@ -482,7 +430,8 @@ def runner_spec(
     }
     if not hosts_program:
         # Above the limit: the watch names it before malloc fails.
-        rlimits |= {"RLIMIT_AS": max(4 << 30, memory), "RLIMIT_DATA": memory}
+        rlimits["RLIMIT_AS"] = max(4 << 30, memory)
+        rlimits["RLIMIT_DATA"] = memory
     if own_user:
         rlimits["RLIMIT_NPROC"] = limits.processes + 2
     return {
@@ -504,23 +453,26 @@ def bounds(limits: Mapping[str, Any]) -> dict[str, int]:
     seconds of a call within its time.
     """
     kept = limits["workspace"] + TEMPORARY + SHARED_MEMORY
-    cores = max(1, math.ceil(limits["cpu_seconds"] / limits["call_seconds"]))
+    cores = math.ceil(limits["cpu_seconds"] / limits["call_seconds"])
     return {
         "memory.max": max(limits["memory"], kept) + usage.SPARE,
         "memory.swap.max": 0,
         "pids.max": limits["processes"] + usage.EXTRA,
-        "cpu.max": cores * usage.PERIOD,
+        "cpu.max": max(1, cores) * usage.PERIOD,
     }
 
 
 def counts_processes_apart() -> bool:
     """Return True if RLIMIT_NPROC counts by user namespace (Linux 5.14), or does not count us."""
+    if os.geteuid() == 0:
+        return True
     version = re.match(r"(\d+)\.(\d+)", platform.release())
-    is_new = version is not None and (int(version[1]), int(version[2])) >= (5, 14)
-    return os.geteuid() == 0 or is_new
+    numbers = map(int, version.groups()) if version else ()
+    return (*numbers,) >= (5, 14)
 
 
 @cache
 def syscall_filter(*, loopback: bool) -> str:
     """Return the seccomp filter of this machine, as text that survives JSON."""
-    return seccomp.sandbox_filter(platform.machine(), loopback=loopback).decode("latin-1")
+    program = seccomp.sandbox_filter(platform.machine(), loopback=loopback)
+    return program.decode("latin-1")

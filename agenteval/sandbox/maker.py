@@ -13,12 +13,13 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache, lru_cache
-from typing import Any, Final, TypeVar, cast
+from functools import lru_cache
+from typing import Any, TypeVar
 
-import msgspec
+from msgspec import MsgspecError
+from msgspec.msgpack import decode as _decode
 
 from agenteval.errors import HostError, UsageError
 from agenteval.prompt.prompt import DEFAULT, Prompt, Setting, Variables, lengthened
@@ -27,12 +28,12 @@ from agenteval.sandbox.maker_child import CPU_SECONDS, LARGEST, SPENT, Sent
 from agenteval.trial.text import Chance, Value
 from agenteval.trial.trial import Agent, Answer, Scenario, Schema
 
-WALL_SECONDS: Final = 30.0  # on a busy machine the CPU time ends it long before
-_START_SECONDS: Final = 60.0
-_HEAD: Final = 16_000  # bytes of a fault's text
-_AT_ONCE: Final = 16  # scenarios in a question: each has the time of one for all
-_REMEMBERED: Final = 512  # scenarios, agents and settings that a child holds
-_PROGRAM: Final = """\
+WALL_SECONDS = 30.0  # on a busy machine the CPU time ends it long before
+_START_SECONDS = 60.0
+_HEAD = 16_000  # bytes of a fault's text
+_AT_ONCE = 16  # scenarios in a question: each has the time of one for all
+_REMEMBERED = 512  # scenarios, agents and settings that a child holds
+_PROGRAM = """\
 import sys
 fd, *sys.path = int(sys.argv[1]), *sys.argv[2:]
 from agenteval.sandbox.maker_child import main
@@ -52,7 +53,7 @@ class WorldError(MakerError):
     """A fixture's world.sql that makes no database, or takes too much."""
 
 
-_KINDS: Final[Mapping[str, type[MakerError]]] = {
+_KINDS: Mapping[str, type[MakerError]] = {
     "template": TemplateError,
     "world": WorldError,
     "value": MakerError,
@@ -60,15 +61,17 @@ _KINDS: Final[Mapping[str, type[MakerError]]] = {
 
 
 class _Maker:
-    """The child of this process; `layers` are what confines it, once it runs."""
+    """The child of this process; `layers` are what confines it, once it runs.
+
+    `_sent` are the values that it holds, with their numbers there, by their ids.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._peer: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
-        self._numbers: dict[int, int] = {}
-        self._values: list[object] = []
+        self._sent: dict[int, tuple[int, object]] = {}
         self.layers: tuple[str, ...] = ()
 
     def ask(self, act: str, kind: str, *arguments: object) -> bytes:
@@ -82,7 +85,7 @@ class _Maker:
             try:
                 peer.sendall(self._request(act, arguments))
                 head, body = _receive(peer)
-                fault, text = msgspec.msgpack.decode(head, type=tuple[str, str])
+                fault, text = _decode(head, type=tuple[str, str])
                 # A child whose memory is spent ends by itself.
                 is_answered = text != SPENT
             except TimeoutError:
@@ -94,38 +97,31 @@ class _Maker:
                 if not is_answered:
                     self.stop()
         if fault:
-            raise _KINDS.get(fault, MakerError)(" ".join(text.split()))
+            error = _KINDS.get(fault, MakerError)
+            raise error(" ".join(text.split()))
         return body
 
     def _request(self, act: str, arguments: Sequence[object]) -> bytes:
+        """Return the frame of a request, in which a value that the child holds is a number."""
         fresh: dict[int, object] = {}
-        sent = [self._numbered(argument, fresh) for argument in arguments]
-        content = pickle.dumps((fresh, act, sent), pickle.HIGHEST_PROTOCOL)
+        words: list[object] = []
+        for value in arguments:
+            if not isinstance(value, Scenario | Agent | Setting):
+                words.append(value)
+                continue
+            if id(value) not in self._sent:
+                number = len(self._sent)
+                # As long as it lives, nothing else has its id.
+                self._sent[id(value)] = number, value
+                fresh[number] = _without_earlier_tasks(value)
+            number, _ = self._sent[id(value)]
+            words.append(Sent(number))
+        content = pickle.dumps((fresh, act, words), pickle.HIGHEST_PROTOCOL)
         return wire.frame(content, b"")
-
-    def _numbered(self, value: object, fresh: dict[int, object]) -> object:
-        """Return a number in the place of a value that is sent again and again.
-
-        The value itself is sent once.
-        """
-        if not isinstance(value, Scenario | Agent | Setting):
-            return value
-        if id(value) in self._numbers:
-            return Sent(self._numbers[id(value)])
-        number = self._numbers[id(value)] = len(self._values)
-        # As long as it lives, nothing else has its id.
-        self._values.append(value)
-        if isinstance(value, Setting):
-            # Without the tasks that were played before, which go before the prompt outside.
-            value = Setting(value.arm, value.rules, value.rules_name, value.place)
-        fresh[number] = value
-        return Sent(number)
 
     def _started(self) -> socket.socket:
         """Return the socket to the child; start one if there is none, or only a parent's."""
-        is_ours = self._owner == os.getpid() and len(self._values) < _REMEMBERED
-        is_alive = self._process is not None and self._process.poll() is None
-        if self._peer is not None and is_ours and is_alive:
+        if self._peer is not None and self._is_usable():
             return self._peer
         self.stop()
         # Where this process finds its packages: absolute folders, so not the working folder.
@@ -133,8 +129,9 @@ class _Maker:
         own_end, peer = socket.socketpair()
         with peer:
             number = peer.fileno()
+            words = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(number)]
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _PROGRAM, str(number), *folders],
+                [*words, *folders],
                 cwd="/",
                 env={"LANG": "C.UTF-8"},
                 pass_fds=(number,),
@@ -149,12 +146,17 @@ class _Maker:
         self._greet(own_end)
         return own_end
 
+    def _is_usable(self) -> bool:
+        if self._owner != os.getpid() or len(self._sent) >= _REMEMBERED:
+            return False
+        return self._process is not None and self._process.poll() is None
+
     def _greet(self, peer: socket.socket) -> None:
-        """Raises HostError where the child does not begin."""
+        """Raise HostError if the child does not begin."""
         peer.settimeout(_START_SECONDS)
         try:
             layers, _ = _receive(peer)
-            self.layers = msgspec.msgpack.decode(layers, type=tuple[str, ...])
+            self.layers = _decode(layers, type=tuple[str, ...])
         except (OSError, EOFError, ValueError) as error:
             reason = _complaint(peer) or self._end()
             self.stop()
@@ -167,8 +169,9 @@ class _Maker:
     def _fault(self, kind: str) -> MakerError | HostError:
         """Return the error for a child that ended: the author's, unless somebody killed it."""
         reason = self._end()
+        code = self._process.returncode if self._process else None
         # Its own limits end it by other signals.
-        if self._process is None or self._process.returncode != -signal.SIGKILL:
+        if code != -signal.SIGKILL:
             return _KINDS[kind](reason)
         return HostError(
             "the process in which worlds are made was killed (signal 9), as by a kernel that is "
@@ -182,24 +185,29 @@ class _Maker:
             return "it is gone"
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=5)
-        if process.returncode == -signal.SIGPROF:
-            return f"it takes more than {CPU_SECONDS:g} s of CPU time"
         code = process.returncode
-        how = f"exit code {code}"
+        if code == -signal.SIGPROF:
+            return f"it takes more than {CPU_SECONDS:g} s of CPU time"
+        cause = f"exit code {code}"
         if code is not None and code < 0:
-            how = f"signal {-code}"
-        return f"it ends the process that is to make it ({how})"
+            cause = f"signal {-code}"
+        return f"it ends the process that is to make it ({cause})"
 
     def stop(self) -> None:
         """End the child; the next request starts another."""
-        peer, self._peer = self._peer, None
-        if peer is not None:
-            peer.close()
-        process, self._process = self._process, None
-        if process is not None and self._owner == os.getpid():
-            _kill(process)
-        self._numbers = {}
-        self._values = []
+        if self._peer is not None:
+            self._peer.close()
+        if self._process is not None and self._owner == os.getpid():
+            _kill(self._process)
+        self._peer = self._process = None
+        self._sent = {}
+
+
+def _without_earlier_tasks(value: object) -> object:
+    """Return the value without the tasks that were played before, which the child does not need."""
+    if isinstance(value, Setting):
+        return Setting(value.arm, value.rules, value.rules_name, value.place)
+    return value
 
 
 def _complaint(peer: socket.socket) -> str:
@@ -207,9 +215,13 @@ def _complaint(peer: socket.socket) -> str:
     peer.settimeout(1)
     text = b""
     with suppress(OSError):
-        while len(text) < 1 << 16 and (part := peer.recv(4096)):
+        while len(text) < 1 << 16:
+            part = peer.recv(4096)
+            if not part:
+                break
             text += part
-    return text.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    lines = text.decode("utf-8", "replace").strip()
+    return lines.rpartition("\n")[2]
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
@@ -220,13 +232,13 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 
 def _receive(peer: socket.socket) -> tuple[bytes, bytes]:
     """Return a frame of the child. Raises EOFError, OSError, and ValueError if it is too large."""
-    head, body = wire.lengths(bytes(_exactly(peer, wire.HEADER)))
+    head, body = wire.lengths(_exactly(peer, wire.HEADER))
     if head > _HEAD or body > LARGEST:
         raise ValueError("a frame beyond what is taken")
-    return bytes(_exactly(peer, head)), bytes(_exactly(peer, body))
+    return _exactly(peer, head), _exactly(peer, body)
 
 
-def _exactly(peer: socket.socket, count: int) -> bytearray:
+def _exactly(peer: socket.socket, count: int) -> bytes:
     content = bytearray(count)
     rest = memoryview(content)
     while rest:
@@ -234,27 +246,20 @@ def _exactly(peer: socket.socket, count: int) -> bytearray:
         if not size:
             raise EOFError
         rest = rest[size:]
-    return content
+    return bytes(content)
 
 
-_MAKER: Final = _Maker()
-
+_MAKER = _Maker()
 Result = TypeVar("Result")
-
-
-@cache
-def _decoder(result: Hashable) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(cast("Any", result))
 
 
 def _call(result: type[Result], act: str, kind: str, *arguments: object) -> Result:
     """Return the result, of this type. Raises MakerError, of this kind if the child just ended."""
     answer = _MAKER.ask(act, kind, *arguments)
     try:
-        value: Result = _decoder(cast("Hashable", result)).decode(answer)
-    except msgspec.MsgspecError as error:
+        return _decode(answer, type=result)
+    except MsgspecError as error:
         raise _KINDS[kind](f"the confined child's answer is none ({error})") from error
-    return value
 
 
 def confined_by() -> tuple[str, ...]:
@@ -268,9 +273,11 @@ def forget() -> None:
     _MAKER.ask("forget", "value")
 
 
-def fill(text: str, known: Mapping[str, Any]) -> str:
+def fill(text: str, values: Mapping[str, Any]) -> str:
     """Return `text` filled as a template. Raises TemplateError."""
-    return _call(str, "fill", "template", text, known) if "{" in text else text
+    if "{" not in text:
+        return text
+    return _call(str, "fill", "template", text, values)
 
 
 def rules_for(setting: Setting, tools: Sequence[str]) -> str:
@@ -312,25 +319,38 @@ def posed(scenario: Scenario, seed: int, setting: Setting) -> Prompt:
     return lengthened(prompt, scenario, setting, Chance(f"{scenario.name}/{seed}//context"))
 
 
-def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> Prompt:
+def render_agent(agent: Agent, values: Variables, setting: Setting = DEFAULT) -> Prompt:
     """Render a sub-agent's first prompt, by the trial's variables and those of the row."""
-    return _call(Prompt, "render_agent", "template", agent, known, setting)
+    return _call(Prompt, "render_agent", "template", agent, values, setting)
 
 
-def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
+def requested(
+    scenario: Scenario,
+    agent: Agent,
+    seed: int,
+    values: Variables,
+) -> tuple[str, ...]:
     """Return the columns of a request for this agent; a fresh database must yield no row."""
-    return _call(tuple[str, ...], "requested", "value", scenario, agent, seed, known)
+    return _call(tuple[str, ...], "requested", "value", scenario, agent, seed, values)
 
 
 def outline(
-    scenario: Scenario, agent: Agent, seed: int, known: Variables, setting: Setting = DEFAULT
+    scenario: Scenario,
+    agent: Agent,
+    seed: int,
+    values: Variables,
+    setting: Setting = DEFAULT,
 ) -> Prompt:
     """Render an agent's prompt with the name of a column where its value will stand."""
-    return _call(Prompt, "outline", "template", scenario, agent, seed, known, setting)
+    return _call(Prompt, "outline", "template", scenario, agent, seed, values, setting)
 
 
 def recognised(
-    scenario: Scenario, agent: Agent, seed: int, trial_variables: Variables, transcript: str
+    scenario: Scenario,
+    agent: Agent,
+    seed: int,
+    trial_variables: Variables,
+    transcript: str,
 ) -> Prompt | None:
     """Return the prompt of the agent whose task comes last there, by the request that it shows."""
     # No type of one value stands for a union: hence a list of at most one prompt.
@@ -353,6 +373,8 @@ def rows(image: bytes, queries: Sequence[str], most: int = 1) -> list[Answer]:
 
     Raises MakerError if it is none, or if a query takes too much.
     """
-    fields = list[tuple[tuple[str, ...], tuple[tuple[Any, ...], ...], str]]
-    answers = _call(fields, "rows", "value", image, queries, most)
+    names = tuple[str, ...]
+    values = tuple[tuple[Any, ...], ...]
+    replies = list[tuple[names, values, str]]
+    answers = _call(replies, "rows", "value", image, queries, most)
     return [Answer(*answer) for answer in answers]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 from jinja2 import TemplateError
@@ -41,22 +41,22 @@ from agenteval.sandbox import seccomp
 from agenteval.sandbox.inside import inquiry, kernel, wire
 from agenteval.trial.trial import Agent, Scenario, Schema
 
-CPU_SECONDS: Final = float(inquiry.CPU_SECONDS)  # of one request
-MEMORY: Final = inquiry.MEMORY  # of address space, beyond what the child has when it begins
-LARGEST: Final = inquiry.LARGEST  # of a world's database
-LONGEST: Final = 8 << 20  # of any other reply: no model reads a prompt of that size
+CPU_SECONDS = float(inquiry.CPU_SECONDS)  # of one request
+MEMORY = inquiry.MEMORY  # of address space, beyond what the child has when it begins
+LARGEST = inquiry.LARGEST  # of a world's database
+LONGEST = 8 << 20  # of any other reply: no model reads a prompt of that size
 # Of databases that were made: a trial asks for its files and for its prompt.
-_CACHE_BYTES: Final = 32 << 20
-_PAGE: Final = 4096
-LIMITS: Final = inquiry.LIMITS | {
+_CACHE_BYTES = 32 << 20
+_PAGE = 4096
+LIMITS = inquiry.LIMITS | {
     sqlite.SQLITE_LIMIT_LENGTH: 16 << 20,
     sqlite.SQLITE_LIMIT_SQL_LENGTH: 16 << 20,
     sqlite.SQLITE_LIMIT_EXPR_DEPTH: 1000,
     sqlite.SQLITE_LIMIT_VDBE_OP: 5_000_000,
     sqlite.SQLITE_LIMIT_TRIGGER_DEPTH: 20,
 }
-SPENT: Final = f"it needs more than {MEMORY >> 20} MB of memory"
-_TEXT: Final = 2000  # characters of what is said of a fault
+SPENT = f"it needs more than {MEMORY >> 20} MB of memory"
+_TEXT = 2000  # characters of what is said of a fault
 
 
 class _WorldFaultError(ValueError):
@@ -70,23 +70,23 @@ class Sent:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """The lists of `maker_child.toml`; `changes` are SQLite's numbers of actions."""
-
-    changes: frozenset[int]
-    pragmas: frozenset[str]
-    functions: frozenset[str]
-    kernel_calls: tuple[str, ...]
+@cache
+def _lists() -> dict[str, list[str]]:
+    """Return what `maker_child.toml` lists."""
+    text = Path(__file__).with_suffix(".toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
 @cache
-def _rules() -> _Rules:
-    lists = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    actions = [getattr(sqlite, f"SQLITE_{name}") for name in lists["changes"]]
-    functions = inquiry.FUNCTIONS.union(lists["functions"], lists["own_functions"])
-    pragmas = frozenset(lists["pragmas"])
-    return _Rules(frozenset(actions), pragmas, functions, tuple(lists["kernel_calls"]))
+def _changes() -> set[int]:
+    names = _lists()["changes"]
+    return {getattr(sqlite, f"SQLITE_{name}") for name in names}
+
+
+@cache
+def _functions() -> set[str]:
+    lists = _lists()
+    return {*inquiry.FUNCTIONS, *lists["functions"], *lists["own_functions"]}
 
 
 @dataclass(slots=True)
@@ -99,22 +99,22 @@ class _Authorizer:
     denied: str = ""
 
     def __call__(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
-        rules = _rules()
-        if action in rules.changes or action in inquiry.READS:
-            return inquiry.OK
+        is_known = action in _changes() or action in inquiry.READS
+        denied = _DENIED.get(action, "what it asks for")
         if action == sqlite.SQLITE_FUNCTION:
-            is_known = (second or "").lower() in rules.functions
-            self.denied = f"the function {second}"
+            is_known = (second or "").lower() in _functions()
+            denied = f"the function {second}"
         elif action == sqlite.SQLITE_PRAGMA:
-            is_known = (first or "").lower() in rules.pragmas
-            self.denied = f"PRAGMA {first}"
-        else:
-            is_known = False
-            self.denied = _DENIED.get(action, "what it asks for")
-        return inquiry.OK if is_known else inquiry.DENY
+            is_known = (first or "").lower() in _lists()["pragmas"]
+            denied = f"PRAGMA {first}"
+        if is_known:
+            return inquiry.OK
+        self.denied = denied
+        return inquiry.DENY
 
 
-_DENIED: Final = {
+# The actions that have a name for users.
+_DENIED = {
     sqlite.SQLITE_ATTACH: "ATTACH, VACUUM INTO",
     sqlite.SQLITE_DETACH: "DETACH",
     sqlite.SQLITE_CREATE_VTABLE: "a virtual table",
@@ -136,15 +136,21 @@ def variables(scenario: Scenario, seed: int) -> Variables:
     return chosen
 
 
-def _answer(world: Any, name: str, query: str, chosen: Variables) -> str | int | float:
+def _answer(
+    world: Any,
+    name: str,
+    query: str,
+    chosen: Variables,
+) -> str | int | float:
     try:
         filled = fill(query, chosen)
         row = world.execute(filled).fetchone()
     except (TemplateError, *inquiry.FAULTS) as error:
         raise ValueError(f"ask.{name}: {error}, in `{one_line(query)}`") from error
-    if row is None or not isinstance(row[0], str | int | float):
-        raise ValueError(f"ask.{name}: the fresh world has no answer to `{one_line(filled)}`")
-    return row[0]
+    answer = row[0] if row else None
+    if isinstance(answer, str | int | float):
+        return answer
+    raise ValueError(f"ask.{name}: the fresh world has no answer to `{one_line(filled)}`")
 
 
 # The databases that were made last, with their scenarios and seeds.
@@ -158,7 +164,7 @@ def database(scenario: Scenario, seed: int) -> bytes:
             return image
     image = _build(scenario, seed)
     _CACHE.append((scenario, seed, image))
-    while sum(len(image) for *_, image in _CACHE) > _CACHE_BYTES:
+    while sum(len(other) for *_, other in _CACHE) > _CACHE_BYTES:
         _CACHE.popleft()
     return image
 
@@ -193,7 +199,7 @@ def _build(scenario: Scenario, seed: int) -> bytes:
 
 
 def _message(error: BaseException) -> str:
-    """The words of an error; those of SQLite for a full database say neither what nor how much."""
+    """Return the words of an error; for a full database, with what has how much."""
     text = str(error) or type(error).__name__
     if "is full" in text or "too big" in text or isinstance(error, MemoryError):
         text += f" (a world's database has up to {LARGEST >> 20} MB, a value up to 16 MB)"
@@ -201,7 +207,7 @@ def _message(error: BaseException) -> str:
 
 
 def _fresh(authorizer: _Authorizer) -> Any:
-    """An empty database in memory, for a stranger's script."""
+    """Return an empty database in memory, for a stranger's script."""
     world = inquiry.defended(":memory:", LIMITS)
     pages = f"PRAGMA max_page_count={LARGEST // _PAGE};"
     world.executescript(f"PRAGMA query_only=OFF; {pages} {inquiry.HEAPS}")
@@ -213,18 +219,26 @@ def _opened(image: bytes) -> Any:
     """Open a copy of this database for queries. Raises one of `inquiry.FAULTS`."""
     world = inquiry.defended(":memory:", LIMITS)
     world.executescript("PRAGMA query_only=OFF;")
-    # Bytes 18 and 19 of the header say that there may be a log; here is none.
-    world.deserialize(image[:18] + b"\x01\x01" + image[20:])
+    content = bytearray(image)
+    # These bytes of the header say that there may be a log; here is none.
+    content[18:20] = b"\x01\x01"
+    world.deserialize(content)
     world.executescript(inquiry.HEAPS)
     world.set_authorizer(_Authorizer())
     return world
 
 
-def columns(scenario: Scenario, seed: int, query: str) -> tuple[str, ...]:
-    """Return the names of the columns of a query to the fresh database.
+def requested(
+    scenario: Scenario,
+    agent: Agent,
+    seed: int,
+    values: Variables,
+) -> tuple[str, ...]:
+    """Return the columns that a request for this agent has, by its query to the fresh database.
 
     Raises _WorldFaultError, and ValueError for a query that cannot be run or has rows already.
     """
+    query = fill(agent.spawned, values)
     with closing(_opened(database(scenario, seed))) as world:
         try:
             cursor = world.execute(query)
@@ -234,7 +248,8 @@ def columns(scenario: Scenario, seed: int, query: str) -> tuple[str, ...]:
         if row:
             raise ValueError(f"the fresh world has rows for it already, in `{query}`")
         names = tuple(name for name, *_ in cursor.description or ())
-    if not all(name.isidentifier() for name in names) or not names:
+    are_names = all(name.isidentifier() for name in names)
+    if not names or not are_names:
         raise ValueError(f"every column needs a name (`count(*) AS number`), in `{query}`")
     return names
 
@@ -248,22 +263,26 @@ def render_all(seed: int, *scenarios: Scenario) -> list[Prompt]:
 
 
 def outline(
-    scenario: Scenario, agent: Agent, seed: int, known: Variables, setting: Setting
+    scenario: Scenario,
+    agent: Agent,
+    seed: int,
+    values: Variables,
+    setting: Setting,
 ) -> Prompt:
-    return prompt.outline(agent, requested(scenario, agent, seed, known), known, setting)
+    columns = requested(scenario, agent, seed, values)
+    return prompt.outline(agent, columns, values, setting)
 
 
 def recognised(
-    scenario: Scenario, agent: Agent, seed: int, known: Variables, transcript: str
+    scenario: Scenario,
+    agent: Agent,
+    seed: int,
+    values: Variables,
+    transcript: str,
 ) -> list[Prompt]:
-    columns = requested(scenario, agent, seed, known)
-    own_prompt = prompt.recognised(agent, columns, known, transcript)
+    columns = requested(scenario, agent, seed, values)
+    own_prompt = prompt.recognised(agent, columns, values, transcript)
     return [own_prompt] if own_prompt else []
-
-
-def requested(scenario: Scenario, agent: Agent, seed: int, known: Variables) -> tuple[str, ...]:
-    """The columns that a request for this agent has. Raises what `columns` does."""
-    return columns(scenario, seed, fill(agent.spawned, known))
 
 
 def schema(image: bytes) -> Schema:
@@ -293,19 +312,20 @@ def _query_rows(world: Any, query: str, most: int) -> tuple[list[str], list[Any]
     try:
         cursor = world.execute(query)
         names = [name for name, *_ in cursor.description or ()]
-        return names, [list(row) for row in cursor.fetchmany(most)], ""
+        return names, cursor.fetchmany(most), ""
     except inquiry.FAULTS as error:
-        return [], [], str(error) or type(error).__name__
+        reason = str(error) or type(error).__name__
+        return [], [], reason
 
 
-ACTS: Final[Mapping[str, Callable[..., Any]]] = {
+ACTS: Mapping[str, Callable[..., Any]] = {
     act.__name__: act
     for act in (
-        *(variables, database, forget, columns, render, render_all, outline, recognised, requested),
+        *(variables, database, forget, render, render_all, outline, recognised, requested),
         *(schema, rows, fill, prompt.render_agent, prompt.rules_for),
     )
 }
-_FAULTS: Final = (TemplateError, MemoryError, RecursionError, OverflowError, TypeError, ValueError)
+_FAULTS = (TemplateError, MemoryError, RecursionError, OverflowError, TypeError, ValueError)
 
 
 def main(fd: int) -> NoReturn:
@@ -319,7 +339,8 @@ def main(fd: int) -> NoReturn:
     wire.write(fd, wire.frame(layers, b""))
     values: dict[int, Any] = {}
     while (header := wire.exactly(fd, wire.HEADER)) is not None:
-        request = wire.exactly(fd, sum(wire.lengths(header)))
+        length = sum(wire.lengths(header))
+        request = wire.exactly(fd, length)
         if request is None:
             break
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
@@ -334,7 +355,7 @@ def main(fd: int) -> NoReturn:
 
 
 def _serve_request(request: bytes, values: dict[int, Any]) -> tuple[str, str, bytes]:
-    """The kind of the fault and its text, both empty without one; and the result."""
+    """Return the kind of the fault and its text, both empty without one; and the result."""
     try:
         numbered, act, arguments = pickle.loads(request)  # noqa: S301 -- the evaluator's own
         values |= numbered
@@ -352,14 +373,19 @@ def _serve_request(request: bytes, values: dict[int, Any]) -> tuple[str, str, by
         elif isinstance(error, _WorldFaultError):
             kind = "world"
         text = str(error)[:_TEXT] or type(error).__name__
-        return kind, SPENT if _is_memory(error) else text, b""
+        if _is_memory(error):
+            text = SPENT
+        return kind, text, b""
     if len(content) > LONGEST:
         return "template", f"it makes a text of more than {LONGEST >> 20} MB", b""
     return "", "", content
 
 
 def _is_memory(error: BaseException | None) -> bool:
-    return error is not None and (isinstance(error, MemoryError) or _is_memory(error.__cause__))
+    """Return True if memory was lacking, also as the cause of another error."""
+    if error is None:
+        return False
+    return isinstance(error, MemoryError) or _is_memory(error.__cause__)
 
 
 def _warm() -> None:
@@ -375,27 +401,31 @@ def _warm() -> None:
 
 
 def _confine() -> list[str]:
-    """Give up all but computing and answering, by as many layers as this machine has: their names.
+    """Give up all but computing and answering; return the layers by which this machine can.
 
     Without a descriptor left no file and no socket opens on any system; Linux adds the rest.
     """
-    bounds = {resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_NPROC: 0}
-    for kind, most in {resource.RLIMIT_AS: _address_space(), **bounds}.items():
+    bounds = {
+        resource.RLIMIT_AS: _address_space(),
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NPROC: 0,
+    }
+    for kind, most in bounds.items():
         with suppress(ValueError, OSError):  # a system that bounds no address space
             resource.setrlimit(kind, (most, most))
-    # Read while a file still opens.
-    filters = (
-        [seccomp.only(kernel.MACHINE, _rules().kernel_calls)]
-        if kernel.MACHINE in seccomp.ARCH
-        else []
-    )
+    is_linux = sys.platform == "linux"
+    program = b""
+    if is_linux and kernel.MACHINE in seccomp.ARCH:
+        # Read while a file still opens.
+        program = seccomp.only(kernel.MACHINE, _lists()["kernel_calls"])
     layers = ["limits"]
-    if sys.platform == "linux" and kernel.landlock_version():
+    if is_linux and kernel.landlock_version():
         kernel.landlock([], loopback=False)
         layers.append("Landlock")
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-    if sys.platform == "linux" and filters:
-        kernel.install_filter(filters[0])
+    if program:
+        kernel.install_filter(program)
         layers.append("seccomp")
     return layers
 

@@ -37,7 +37,8 @@ def cure(backend: str, reason: str) -> str:
     # A setting of this machine says more than the kernel's word of refusal.
     for setting in _fixes()["settings"]:
         path = Path(setting["file"])
-        if path.exists() and path.read_text().strip() == setting["forbids"]:
+        value = path.read_text().strip() if path.exists() else None
+        if value == setting["forbids"]:
             return setting["fix"]
     return refusal
 
@@ -56,7 +57,8 @@ def _first_fix(section: str, reason: str) -> str:
 
 @cache
 def _fixes() -> dict[str, list[dict[str, str]]]:
-    return tomllib.loads(Path(__file__).with_name("fixes.toml").read_text("utf-8"))
+    text = Path(__file__).with_name("fixes.toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
 # The probe.
@@ -86,15 +88,25 @@ async def probe(backend: SandboxBackend) -> Probe:
             return await _probe(backend)
     except InfrastructureError as error:
         reason = str(error).removeprefix("sandbox: ")
-        return Probe(backend.name, works=False, reason=reason, cure=cure(backend.name, reason))
+        return Probe(
+            backend.name,
+            works=False,
+            reason=reason,
+            cure=cure(backend.name, reason),
+        )
     except TimeoutError:
-        return Probe(backend.name, works=False, reason=f"no answer within {SECONDS:g} s")
+        return Probe(
+            backend.name,
+            works=False,
+            reason=f"no answer within {SECONDS:g} s",
+        )
 
 
 async def _probe(backend: SandboxBackend) -> Probe:
     with ExitStack() as stack:
         bait = _bait(stack)
-        files = {"battery.py": getsource(battery).encode(), "bait.json": bait}
+        program = getsource(battery).encode()
+        files = {"battery.py": program, "bait.json": bait}
         async with backend.open(files, Limits()) as sandbox:
             if broken := await _broken(sandbox):
                 return Probe(backend.name, works=False, reason=broken)
@@ -102,11 +114,21 @@ async def _probe(backend: SandboxBackend) -> Probe:
     try:
         attempts: dict[str, str] = json.loads(report.output)
     except ValueError:
-        return Probe(backend.name, works=False, reason=f"battery: {report.output.strip()[-200:]}")
-    blocked = tuple((name, why) for name, why in attempts.items() if why)
-    if succeeded := [name for name, why in attempts.items() if not why]:
+        return Probe(
+            backend.name,
+            works=False,
+            reason=f"battery: {report.output.strip()[-200:]}",
+        )
+    blocked = tuple(item for item in attempts.items() if item[1])
+    succeeded = [name for name, obstacle in attempts.items() if not obstacle]
+    if succeeded:
         reason = f"got through: {', '.join(succeeded)}"
-        return Probe(backend.name, works=False, reason=reason, blocked=blocked)
+        return Probe(
+            backend.name,
+            works=False,
+            reason=reason,
+            blocked=blocked,
+        )
     return Probe(backend.name, works=True, blocked=blocked)
 
 
@@ -153,7 +175,8 @@ def _private_names() -> set[str]:
         names = {path.name for path in home.iterdir()}
     except OSError:
         return set()
-    for path in map(Path, (*SHOWN, interpreter().prefix)):
+    places = (*SHOWN, interpreter().prefix)
+    for path in map(Path, places):
         if home in path.parents:
             names.discard(path.relative_to(home).parts[0])
     return names

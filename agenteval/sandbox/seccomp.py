@@ -56,12 +56,14 @@ def calls(machine: str) -> Mapping[str, Numbers]:
     """Return the sections of `syscalls.txt`, with the numbers of this machine."""
     column = list(ARCH).index(machine)
     sections: dict[str, dict[str, int | None]] = {}
-    for line in Path(__file__).with_name("syscalls.txt").read_text("utf-8").splitlines():
+    text = Path(__file__).with_name("syscalls.txt").read_text("utf-8")
+    for line in text.splitlines():
         name, *numbers = line.split() or ["#"]
         if name.startswith("["):
             section = sections[name.strip("[]")] = {}
         elif name != "#":
-            section[name] = None if numbers[column] == "-" else int(numbers[column])
+            number = numbers[column]
+            section[name] = None if number == "-" else int(number)
     return sections
 
 
@@ -79,7 +81,8 @@ def sandbox_filter(machine: str, *, loopback: bool) -> bytes:
         body += _refuse_if_any(argument, (1,), errno.EPERM)
         code += _when(number[name], body)
     code += _when(number["clone"], _no_namespace())
-    code += _when(number["ioctl"], _refuse_if_any(1, TERMINAL_INPUT, errno.EPERM))
+    no_input = _refuse_if_any(1, TERMINAL_INPUT, errno.EPERM)
+    code += _when(number["ioctl"], no_input)
     code += _when(number["setsockopt"], _ignore_buffers())
     for name in ("socket", "socketpair"):
         code += _when(number[name], _only_families(loopback=loopback))
@@ -140,7 +143,8 @@ def _answer(error: int) -> bytes:
 
 def _when(number: int | None, body: list[bytes]) -> list[bytes]:
     """Run `body`, which must end in a return, when this is the call."""
-    return [_step(EQUAL, number or 0, 0, len(body)), *body]
+    skip_unless = _step(EQUAL, number or 0, 0, len(body))
+    return [skip_unless, *body]
 
 
 def _argument(index: int) -> bytes:

@@ -16,10 +16,10 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from inspect import getsource
 from time import perf_counter
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
 from agenteval.errors import AgentevalError, InfrastructureError, UsageError
 from agenteval.sandbox.inside import prefork, program_help, subject, usage, wire
@@ -28,7 +28,7 @@ from agenteval.sandbox.launch import Launcher, bounds
 from agenteval.trial.trial import Answer, Answers, Execution, Limit, Limits, Question, Schema
 
 CLOSE_SECONDS = 5.0
-EVENTS: Final = {
+EVENTS = {
     Limit.MEMORY: ("memory.events", "oom_kill"),
     Limit.PROCESSES: ("pids.events", "max"),
 }
@@ -43,45 +43,40 @@ class _StuckError(InfrastructureError):
 class Link:
     """The evaluator's end of a runner's socket. `group` is the sandbox's control group, or "".
 
-    After a failure, a timeout or a cancellation it is closed: half a frame is no frame. The loop
-    listens from the first question on: to begin and end that with each question would take as long
-    as reading the answer.
+    After a failure, a timeout or a cancellation it is closed: half a frame is no frame.
     """
 
     def __init__(self, peer: socket.socket, group: str = "") -> None:
         self._peer = peer
         self.group = group
-        # The loop that listens, and the future of who waits for the next bytes.
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._next: asyncio.Future[bytes] | None = None
         self._events = dict.fromkeys(EVENTS, 0)
 
     def struck(self) -> str:
         """Return the limit that the kernel enforced on this sandbox since the last check."""
         if not self.group:
             return ""
-        before = self._events
-        self._events = {limit: usage.count(self.group, *place) for limit, place in EVENTS.items()}
-        for limit, count in self._events.items():
-            if count > before[limit]:
-                return limit
-        return ""
+        before = dict(self._events)
+        for limit, place in EVENTS.items():
+            self._events[limit] = usage.count(self.group, *place)
+        grown = (limit for limit in EVENTS if self._events[limit] > before[limit])
+        return next(grown, "")
 
     async def ask(self, frames: bytes, *, seconds: float) -> tuple[Reply, bytes]:
-        """Send the frames, read one. Raises InfrastructureError; StuckError when it takes long."""
+        """Send the frames, read one. Raise InfrastructureError; StuckError when it takes long."""
+        is_answered = False
         try:
             async with asyncio.timeout(seconds):
                 await self._send(frames)
-                return await self._receive()
+                answer = await self._receive()
+            is_answered = True
         except TimeoutError:
-            self._hang_up()
             raise _StuckError(f"the sandbox did not answer in {seconds:g} s") from None
         except (OSError, EOFError, ValueError) as error:
-            self._hang_up()
             raise InfrastructureError(f"the sandbox ended: {error}") from error
-        except asyncio.CancelledError:
-            self._hang_up()
-            raise
+        finally:
+            if not is_answered:
+                self._peer.close()
+        return answer
 
     async def close(self) -> None:
         """Hang up, and wait until the other side is gone."""
@@ -95,11 +90,7 @@ class Link:
         except (TimeoutError, OSError, EOFError):
             return  # it is gone already, or dies with its launcher
         finally:
-            self._hang_up()
-
-    def _hang_up(self) -> None:
-        self._listen_no_more()
-        self._peer.close()
+            self._peer.close()
 
     async def _send(self, frame: bytes) -> None:
         try:
@@ -108,67 +99,41 @@ class Link:
             return  # why it ended may still stand in the socket, to be read
 
     async def _receive(self) -> tuple[Reply, bytes]:
-        frame = await self._filled(b"", wire.HEADER)
-        text, body = wire.lengths(frame[: wire.HEADER])
+        frame = bytearray()
+        await self._fill(frame, wire.HEADER)
+        text, body = wire.lengths(bytes(frame[: wire.HEADER]))
         end = wire.HEADER + text
-        frame = await self._filled(frame, end + body)
+        await self._fill(frame, end + body)
         if len(frame) > end + body:
             raise ValueError("more than an answer")
-        message = json.loads(frame[wire.HEADER : end].decode())
+        encoded = frame[wire.HEADER : end]
+        message = json.loads(encoded.decode())
         if not isinstance(message, dict):
             raise ValueError("a frame without an object")  # noqa: TRY004
-        return message, frame[end:]
+        return message, bytes(frame[end:])
 
-    async def _filled(self, begun: bytes, count: int) -> bytes:
-        """Return it with all that comes until it has this many bytes."""
-        parts = [begun]
-        length = len(begun)
-        while length < count:
+    async def _fill(self, frame: bytearray, count: int) -> None:
+        """Add to a frame what comes, until it has this many bytes."""
+        while len(frame) < count:
             part = await self._part()
             if not part:
                 raise EOFError("it closed its socket")
-            parts.append(part)
-            length += len(part)
-        return b"".join(parts)
+            frame += part
 
     async def _part(self) -> bytes:
+        loop = asyncio.get_running_loop()
         try:
-            return await self._next_part()
+            return await loop.sock_recv(self._peer, 1 << 16)
         except ConnectionResetError:
             # Reported once, if the other side left something of ours unread; its words are behind.
-            return await self._next_part()
-
-    def _next_part(self) -> asyncio.Future[bytes]:
-        loop = asyncio.get_running_loop()
-        self._next = loop.create_future()
-        if self._loop is None:
-            self._loop = loop
-            loop.add_reader(self._peer, self._read)
-        return self._next
-
-    def _read(self) -> None:
-        """Pass on what has come. If nobody waits for it now, leave it to the next question."""
-        waiting, self._next = self._next, None
-        if waiting is None or waiting.done():
-            self._listen_no_more()
-            return
-        try:
-            waiting.set_result(self._peer.recv(1 << 16))
-        except (BlockingIOError, InterruptedError):
-            self._next = waiting
-        except OSError as error:
-            waiting.set_exception(error)
-
-    def _listen_no_more(self) -> None:
-        if self._loop is not None:
-            self._loop.remove_reader(self._peer)
-            self._loop = None
+            return await loop.sock_recv(self._peer, 1 << 16)
 
 
 # Orders for judges: queries of the database, and programs of a scenario.
 
 # The source of what any process of a test may show: it says nothing about the test.
-PUBLIC: Final = getsource(subject)
+PUBLIC = getsource(subject)
+_SOURCES = {"help": getsource(program_help), "subject": PUBLIC}
 FLAT = int | float | str | None
 
 
@@ -177,15 +142,11 @@ class _Order:
 
     def __init__(self, content: dict[str, Any]) -> None:
         self._key = secrets.token_bytes(32)
-        self.content = marshal.dumps(content | {"key": self._key}, wire.PORTABLE)
+        order = content | {"key": self._key}
+        self.content = marshal.dumps(order, wire.PORTABLE)
 
     def open(self, report: bytes) -> bytes:
         return prefork.sealed(self._key, report)
-
-
-@cache
-def _sources() -> dict[str, str]:
-    return {"help": getsource(program_help), "subject": getsource(subject)}
 
 
 def _without_word(execution: Execution, word: str) -> Execution:
@@ -218,7 +179,9 @@ def answers(execution: Execution, count: int) -> Answers:
 
 
 def _answer(
-    names: Sequence[str] = (), rows: Sequence[Sequence[FLAT]] = (), error: str = ""
+    names: Sequence[str] = (),
+    rows: Sequence[Sequence[FLAT]] = (),
+    error: str = "",
 ) -> Answer:
     if rows and not names:
         raise ValueError("rows without columns")
@@ -228,7 +191,8 @@ def _answer(
         if not all(isinstance(cell, FLAT) for cell in row):
             raise ValueError("not a plain value")
     cells = tuple(map(tuple, rows))
-    return Answer(tuple(map(str, names)), cells, str(error)[:500])
+    columns = tuple(map(str, names))
+    return Answer(columns, cells, str(error)[:500])
 
 
 def _ending(execution: Execution) -> str:
@@ -244,19 +208,15 @@ def _ending(execution: Execution) -> str:
 
 TAIL = 4096
 # The C library's words for ENOSPC, EMFILE, EFBIG, ENOMEM and, from a fork, EAGAIN.
-MESSAGES = (
-    (Limit.WORKSPACE, re.compile(r"No space left on device")),
-    (Limit.OPEN_FILES, re.compile(r"Too many open files")),
-    (Limit.FILE_SIZE, re.compile(r"File too large|File size limit exceeded")),
-    (
-        Limit.MEMORY,
-        re.compile(r"Cannot allocate memory|^MemoryError\b|out of memory", re.MULTILINE),
+MESSAGES = {
+    Limit.WORKSPACE: re.compile(r"No space left on device"),
+    Limit.OPEN_FILES: re.compile(r"Too many open files"),
+    Limit.FILE_SIZE: re.compile(r"File too large|File size limit exceeded"),
+    Limit.MEMORY: re.compile(r"(?m)Cannot allocate memory|^MemoryError\b|out of memory"),
+    Limit.PROCESSES: re.compile(
+        r"fork: .*Resource temporarily unavailable|can't start new thread|Cannot fork"
     ),
-    (
-        Limit.PROCESSES,
-        re.compile(r"fork: .*Resource temporarily unavailable|can't start new thread|Cannot fork"),
-    ),
-)
+}
 
 
 def reported(code: int, output: str) -> str:
@@ -264,7 +224,7 @@ def reported(code: int, output: str) -> str:
     if code == 0:
         return ""
     tail = output[-TAIL:]
-    for limit, words in MESSAGES:
+    for limit, words in MESSAGES.items():
         if words.search(tail):
             return str(limit)
     return ""
@@ -283,6 +243,12 @@ def _oom_kills() -> int:
         return usage.kernel_kills("/proc/vmstat")
     except OSError:  # no Linux
         return 0
+
+
+def _check_memory(kills_before: int) -> None:
+    """Raise InfrastructureError if the kernel has killed a process since, for want of memory."""
+    if _oom_kills() > kills_before:
+        raise InfrastructureError(_OUT_OF_MEMORY) from None
 
 
 # The sandbox.
@@ -351,28 +317,46 @@ class Session:
 
     async def run(self, argv: Sequence[str], *, seconds: float | None = None) -> Execution:
         allowed = self._limits.call_seconds if seconds is None else seconds
-        request = {"do": "run", "argv": [*map(str, argv)], "seconds": allowed}
-        return await self._run(request | {"watched": self._watched}, within=allowed)
+        request = {
+            "do": "run",
+            "argv": [*map(str, argv)],
+            "seconds": allowed,
+            "watched": self._watched,
+        }
+        return await self._run(request, within=allowed)
 
     async def ask(self, database: str, questions: Sequence[Question], schema: Schema) -> Answers:
         queries = [(question.query, question.rows) for question in questions]
-        order = _Order({"database": database, "questions": queries, "schema": list(schema)})
-        return answers(await self._run({"do": "ask"}, order), len(questions))
+        order = _Order(
+            {
+                "database": database,
+                "questions": queries,
+                "schema": list(schema),
+            }
+        )
+        execution = await self._run({"do": "ask"}, order)
+        return answers(execution, len(questions))
 
     async def judge(self, source: str, argument: str) -> Execution:
         # Only a program that came to its end can print this word.
         word = f"\n{secrets.token_hex(16)}\n"
-        program = {"source": source, "argument": argument, "word": word}
-        execution = await self._run({"do": "judge"}, _Order(program | _sources()))
+        program = {
+            "source": source,
+            "argument": argument,
+            "word": word,
+        }
+        order = _Order(program | _SOURCES)
+        execution = await self._run({"do": "judge"}, order)
         return _without_word(execution, word)
 
     async def _run(
-        self, request: dict[str, Any], order: _Order | None = None, within: float = 0.0
+        self, request: Reply, order: _Order | None = None, within: float = 0.0
     ) -> Execution:
         """Have the runner start a process; an order goes past the runner to that."""
         seconds = max(within, self._limits.call_seconds, WALL_SECONDS) + GRACE_SECONDS
         content = order.content if order else b""
-        frames = wire.request(request | {"size": len(content)}) + content
+        request["size"] = len(content)
+        frames = wire.request(request) + content
         async with self._lock:
             self._stamped = ""
             began = perf_counter()
@@ -383,33 +367,33 @@ class Session:
                 return await self._replace(Execution(None, "", seconds))
             except InfrastructureError:
                 # The kernel may have killed the runner for the memory: this sandbox's or all.
-                limit = self._link.struck()
-                if limit == Limit.MEMORY:
-                    return await self._replace(Execution(None, "", perf_counter() - began), limit)
-                if _oom_kills() > kills_before:
-                    raise InfrastructureError(_OUT_OF_MEMORY) from None
+                if self._link.struck() == Limit.MEMORY:
+                    ended = Execution(None, "", perf_counter() - began)
+                    return await self._replace(ended, Limit.MEMORY)
+                _check_memory(kills_before)
                 raise
             if "error" in reply:
                 raise InfrastructureError(f"sandbox: {reply['error']}")
             output = order.open(body) if order else body
             execution = _execution(reply, output, self._link.struck())
-            is_killed = execution.exit_code == _KILLED and not execution.limit
-            if is_killed and _oom_kills() > kills_before:
-                raise InfrastructureError(_OUT_OF_MEMORY)
+            if execution.exit_code == _KILLED and not execution.limit:
+                _check_memory(kills_before)
             if reply.get("clean", True):
                 self._stamped = str(reply.get("stamp", ""))
                 return execution
             return await self._replace(execution)
 
     async def read(self, path: str) -> bytes:
-        reply, content = await self._ask({"do": "read", "path": path}, seconds=GRACE_SECONDS)
-        _raise_errno(reply, path)
+        _, content = await self._ask("read", path=path)
         return content
 
     async def read_lines(self, path: str, first: int, count: int | None) -> tuple[bytes, bool]:
-        request = {"do": "read lines", "path": path, "first": first, "count": count}
-        reply, content = await self._ask(request, seconds=GRACE_SECONDS)
-        _raise_errno(reply, path)
+        reply, content = await self._ask(
+            "read lines",
+            path=path,
+            first=first,
+            count=count,
+        )
         return content, bool(reply["cut"])
 
     async def stamp(self, paths: Sequence[str]) -> str:
@@ -420,7 +404,7 @@ class Session:
         if self._stamped and self._watched == [*paths]:
             return self._stamped
         self._watched = [*paths]
-        reply, _ = await self._ask({"do": "stamp", "paths": self._watched}, seconds=GRACE_SECONDS)
+        reply, _ = await self._ask("stamp", paths=self._watched)
         return str(reply["stamp"])
 
     async def write(self, path: str, content: bytes) -> None:
@@ -431,15 +415,26 @@ class Session:
         """Write them all; a script of the fixture may, while it is unchanged, be pre-forked."""
         self._stamped = ""
         sizes = [(path, len(content)) for path, content in files.items()]
-        frame = wire.request(
-            {"do": "write", "files": sizes, "fixture": fixture}, b"".join(files.values())
-        )
-        reply, _ = await self._link.ask(frame, seconds=GRACE_SECONDS)
-        _raise_errno(reply, reply.get("path", ""))
+        request = {
+            "do": "write",
+            "files": sizes,
+            "fixture": fixture,
+        }
+        contents = b"".join(files.values())
+        await self._ask_link(wire.request(request, contents))
 
-    async def _ask(self, message: Reply, *, seconds: float) -> tuple[Reply, bytes]:
+    async def _ask(self, act: str, **arguments: object) -> tuple[Reply, bytes]:
+        request = {"do": act, **arguments}
         async with self._lock:
-            return await self._link.ask(wire.request(message), seconds=seconds)
+            return await self._ask_link(wire.request(request))
+
+    async def _ask_link(self, frame: bytes) -> tuple[Reply, bytes]:
+        """Raise OSError for what the runner was refused by the kernel."""
+        reply, content = await self._link.ask(frame, seconds=GRACE_SECONDS)
+        if "error" in reply:
+            path = reply.get("path", "")
+            raise OSError(reply["errno"], reply["error"], path)
+        return reply, content
 
 
 def _execution(reply: Reply, content: bytes, struck: str) -> Execution:
@@ -456,12 +451,13 @@ def _execution(reply: Reply, content: bytes, struck: str) -> Execution:
         if not limit and (code or struck == Limit.MEMORY):
             limit = struck
         limit = limit or reported(code, output)
-    return Execution(code, output, reply["seconds"], limit=limit, cut=reply["cut"])
-
-
-def _raise_errno(reply: Reply, path: str) -> None:
-    if "error" in reply:
-        raise OSError(reply["errno"], reply["error"], path)
+    return Execution(
+        code,
+        output,
+        reply["seconds"],
+        limit=limit,
+        cut=reply["cut"],
+    )
 
 
 def _unfilled(error: OSError, files: Mapping[str, bytes], limits: Limits) -> AgentevalError:

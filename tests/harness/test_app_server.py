@@ -6,7 +6,7 @@ import pytest
 
 from agenteval.classes import judge
 from agenteval.harness.dialogue import CallEvent, Did, events_in
-from agenteval.harness.recipes import AppServer, files_read, programs
+from agenteval.harness.recipes import AppServer, programs
 from agenteval.policy.command_lines import CommandPattern, PathRules
 from agenteval.policy.policy import READ, WRITE, Policy, ToolRule
 from agenteval.policy.rules import BashRules
@@ -42,7 +42,7 @@ def asked(told: AppServer, kind: str, **params: object) -> object:
 
 def test_one_thread_under_untrusted_and_the_task_as_its_one_turn() -> None:
     told = client()
-    assert json.loads(told.begins())["method"] == "initialize"
+    assert json.loads(told.greet())["method"] == "initialize"
     ready, thread = hear(told, id="initialize", result={})
     assert (ready["method"], thread["params"]["approvalPolicy"]) == ("initialized", "untrusted")
     (turn,) = hear(told, id="thread", result={"thread": {"id": "t"}})
@@ -110,6 +110,12 @@ def test_a_command_is_let_through_by_the_list_or_where_it_shows_files_that_may_b
     assert asked(client(), "commandExecution", command=command, cwd="/workspace") == decision
 
 
+@pytest.mark.parametrize(("folder", "decision"), [("docs", "accept"), ("docs/deep", "decline")])
+def test_a_path_is_seen_from_where_the_command_runs(folder, decision) -> None:
+    command, cwd = "/bin/bash -lc 'nl -ba a.md'", f"/workspace/{folder}"
+    assert asked(client(), "commandExecution", command=command, cwd=cwd) == decision
+
+
 @pytest.mark.parametrize(
     ("paths", "decision"),
     [
@@ -134,10 +140,6 @@ def test_what_else_it_asks_has_an_answer_too() -> None:
 def test_what_is_no_message_gets_none(line) -> None:
     told = client()
     assert (told.answer(line), told.over) == ("", False)
-
-
-def test_a_path_is_seen_from_where_the_command_runs() -> None:
-    assert files_read("nl -ba ../x y", "/w/s") == ["/w/s/../x", "/w/s/y"]
 
 
 @pytest.mark.parametrize(

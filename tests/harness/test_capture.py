@@ -1,9 +1,11 @@
 """Capturing a user's own harness: what it sends becomes an arm, and models read just that."""
 
 import os
+import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,11 @@ while True:
 RULES = '{"permission": {"bash": {"*": "deny", "echo *": "allow", "ls *": "allow"}}}'
 
 
+def look(rules: str | None = None) -> list[str]:
+    """The lines of a capture of ./opencode in this process."""
+    return [*capture.captured(["./opencode", "look"], None, rules)]
+
+
 def captured(folder: Path, *words: str, env: dict[str, str] | None = None):
     return subprocess.run(
         [*AGENTEVAL, "harness", "capture", *words],
@@ -89,6 +96,9 @@ def project(tmp_path, monkeypatch) -> Path:
 def test_a_captured_arm_is_what_the_harness_sent_and_nothing_else(project) -> None:
     done = captured(project, "--permissions", "opencode.json", "--", "./opencode", "look around")
     assert done.returncode == 0, done.stderr
+    # It runs whatever has no pipe: our engine knows from the rules that these three are denied.
+    differing = re.findall(r"ran +(.*)  DIFFERS", done.stdout)
+    assert differing == ["cat /etc/hostname", "timeout 5 true", "true"]
     arm = arms((project,))["captured/opencode"]
     system = (
         "You are {fake}, in /workspace.\n\n\nBe {% short %}. "
@@ -138,7 +148,7 @@ WORDY = WORDY.replace('"agenteval-capture\\n"\n', '"agenteval-capture\\n", 0)\n'
 
 def test_a_result_that_names_its_command_names_that_of_each_call(project) -> None:
     (project / "opencode").write_text(WORDY)
-    assert captured(project, "--", "./opencode", "look").returncode == 0
+    look()
     arm = arms((project,))["captured/opencode"]
     texts = arm.profile.texts
     assert texts.ran == "Command: {command}\nOutput: {output}\nExit Code: {code}"
@@ -155,18 +165,9 @@ def test_a_result_that_names_its_command_names_that_of_each_call(project) -> Non
     assert read("Monday\n", 0, file) == "Monday\n"
 
 
-def test_what_the_harness_and_our_engine_of_it_judge_differently_is_told(project) -> None:
-    told = captured(project, "--permissions", "opencode.json", "--", "./opencode", "look").stdout
-    differing = [line.split("  DIFFERS")[0].split(maxsplit=1) for line in told.splitlines()
-                 if "DIFFERS" in line]  # fmt: skip
-    # It runs whatever has no pipe: our engine knows from the rules that these three are denied.
-    assert differing == [
-        ["ran", "cat /etc/hostname"], ["ran", "timeout 5 true"], ["ran", "true"]]  # fmt: skip
-
-
 @pytest.mark.slow
 def test_a_captured_arm_is_played(project) -> None:
-    captured(project, "--", "./opencode", "look")
+    look()
     words = ("-m", "sim/qwen3.5-27b", "--arm", "captured/opencode", "mail/draft", "--trials", "1")
     done = subprocess.run([*AGENTEVAL, "run", *words], capture_output=True, text=True, timeout=100,
                           check=False)  # fmt: skip
@@ -174,26 +175,33 @@ def test_a_captured_arm_is_played(project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("command", "rules", "said"),
     [
-        (("--", "no-such-harness", "x"), "no such program on PATH"),
-        (("--", "true"), "asked us nothing with a shell among its tools"),
-        (("--permissions", "gone.json", "--", "./opencode", "x"), "gone.json: cannot be read"),
+        (["no-such-harness", "x"], None, "no such program on PATH"),
+        (["true"], None, "asked us nothing with a shell among its tools"),
+        (["./opencode", "x"], "gone.json", "gone.json: cannot be read"),
     ],
 )
-def test_what_cannot_be_captured_is_one_line_with_the_cure(project, words, said) -> None:
-    done = captured(project, *words)
-    assert (done.returncode, done.stderr.count("\n"), said in done.stderr) == (2, 1, True)
+def test_what_cannot_be_captured_is_one_line_with_the_cure(project, command, rules, said) -> None:
+    with pytest.raises(UsageError, match=said) as raised:
+        [*capture.captured(command, None, rules)]
+    assert "\n" not in str(raised.value)
 
 
 def test_a_harness_whose_commands_show_no_output_makes_no_arm(project) -> None:
-    program = project / "opencode"
     broken = "bwrap: execvp sandbox: No such file or directory\\nExit code: 1"
-    program.write_text(FAKE.replace("agenteval-capture\\n", broken))
-    done = captured(project, "--", "./opencode", "look")
-    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
-    assert "showed no output of it, but: Exit code: 1. Its own sandbox may" in done.stderr
+    (project / "opencode").write_text(FAKE.replace("agenteval-capture\\n", broken))
+    with pytest.raises(UsageError, match=r"of it, but: Exit code: 1\. Its own sandbox may"):
+        look()
     assert not (project / "arms").exists()
+
+
+def is_running(words: bytes) -> bool:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if words in path.read_bytes():
+                return True
+    return False
 
 
 HANGS = """
@@ -206,10 +214,10 @@ time.sleep(600)
 def test_a_harness_that_does_not_end_after_our_last_word_is_ended(project, monkeypatch) -> None:
     (project / "opencode").write_text(FAKE + HANGS)
     monkeypatch.setattr(capture, "LEAVES", 0.5)
-    told = [*capture.captured(["./opencode", "look"], None, None)]
+    told = look()
     assert (told[-2], len(told)) == ("wrote arms/captured/opencode.toml", 17)
     for _ in range(100):  # killed it is; the kernel takes its time to have it gone
-        if not any(b"sleep\x006117" in one for one in running()):
+        if not is_running(b"sleep\x006117"):
             return
         time.sleep(0.1)
     raise AssertionError("what it started is still there")
@@ -220,10 +228,16 @@ def test_a_harness_that_hangs_over_a_call_is_begun_again_for_the_rest(project, m
     (project / "opencode").write_text(FAKE.replace("def result(name, raw):\n", waits))
     monkeypatch.setattr(capture, "QUIET", 2.0)
     monkeypatch.setattr(capture, "LEAVES", 2.0)
-    told = [*capture.captured(["./opencode", "look"], None, None)]
+    told = look()
     assert [line.split()[0] for line in told[3:-2]] == [
         *("ran", "denied", "ran", "ran", "ran", "ran"), "ended", *("ran", "ran"),
         *("refused", "refused", "refused")]  # fmt: skip
+
+
+def test_a_call_whose_result_is_never_sent_counts_as_one_that_ended_the_harness(project) -> None:
+    silent = FAKE.replace('messages.append({"role": "tool"', 'str({"role": "tool"')
+    (project / "opencode").write_text(silent)
+    assert {line.split()[0] for line in look()[3:-2]} == {"ended"}
 
 
 def test_a_harness_that_asks_nothing_and_does_not_end_is_one_line(project, monkeypatch) -> None:
@@ -231,27 +245,16 @@ def test_a_harness_that_asks_nothing_and_does_not_end_is_one_line(project, monke
                                       "'--version' in sys.argv or time.sleep(600)\n")  # fmt: skip
     monkeypatch.setattr(capture, "FIRST", 0.5)
     with pytest.raises(UsageError, match=r"asked us nothing in 0\.5 s: name a way"):
-        [*capture.captured(["./opencode", "look"], None, None)]
-
-
-def running() -> list[bytes]:
-    """The command lines of all processes."""
-    return [read(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
-
-
-def read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+        look()
 
 
 def test_an_arm_that_is_there_is_not_overwritten(project) -> None:
-    captured(project, "--", "./opencode", "look")
-    before = (project / "arms/captured/opencode.toml").read_text()
-    done = captured(project, "--", "./opencode", "look")
-    assert (done.returncode, "is there already" in done.stderr) == (2, True)
-    assert (project / "arms/captured/opencode.toml").read_text() == before
+    arm = project / "arms/captured/opencode.toml"
+    arm.parent.mkdir(parents=True)
+    arm.write_text("mine")
+    with pytest.raises(UsageError, match="is there already"):
+        look()
+    assert arm.read_text() == "mine"
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ CHAT = {
     [("/v1/messages", MESSAGES), ("/v1/responses", RESPONSES), ("/v1/chat/completions", CHAT)],
 )
 def test_each_dialect_asks_for_the_same(path, body) -> None:
-    asked = parse_request(Request("POST", path, {}, json.dumps(body).encode()))
+    asked = parse_request(Request("POST", path, json.dumps(body).encode()))
     assert asked is not None
     assert asked.chat == CHAT
 
@@ -102,7 +102,7 @@ def test_other_requests_want_no_model(request_) -> None:
 @pytest.mark.parametrize("path", ["/messages", "/responses", "/chat/completions"])
 def test_what_is_no_request_is_told(path, body) -> None:
     with pytest.raises(ValueError, match="no request of"):
-        parse_request(Request("POST", path, {}, body))
+        parse_request(Request("POST", path, body))
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_what_is_no_request_is_told(path, body) -> None:
 def test_a_request_with_a_value_that_none_expects_is_told(odd) -> None:
     body = {"messages": [{"role": "user", "content": "go"}], **odd}
     with pytest.raises(UnreadableError, match="no request of chat"):
-        parse_request(Request("POST", "/chat/completions", {}, json.dumps(body).encode()))
+        parse_request(Request("POST", "/chat/completions", json.dumps(body).encode()))
 
 
 @pytest.mark.parametrize("path", ["/messages", "/responses", "/chat/completions"])
 def test_half_a_character_that_a_program_sends_back_is_none(path) -> None:
     body = b'{"messages": [{"role": "user", "content": "a \\ud83d b"}], "input": "a \\ud83d b"}'
-    asked = parse_request(Request("POST", path, {}, body))
+    asked = parse_request(Request("POST", path, body))
     assert asked is not None
     assert asked.messages[-1]["content"] == "a \ufffd b"
 
@@ -200,7 +200,7 @@ def told(path: str, body: dict[str, object], upstream: bytes, *, by: int) -> byt
 def passed(path: str, body: dict[str, object], upstream: bytes, turn: Turn, *, by: int) -> bytes:
     async def pass_on() -> bytes:
         sink = Sink()
-        asked = parse_request(Request("POST", path, {}, json.dumps(body).encode()))
+        asked = parse_request(Request("POST", path, json.dumps(body).encode()))
         assert asked is not None
         passage = Passage(Answer(sink), asked)
         for at in range(0, len(upstream), by):
@@ -257,37 +257,23 @@ def test_a_stream_becomes_responses(by) -> None:
     assert found[-1]["response"]["usage"]["total_tokens"] == 12
 
 
-def test_chat_completions_are_passed_on_byte_for_byte() -> None:
-    reply = told("/v1/chat/completions", CHAT, STREAM, by=33)
-    head, _, body = reply.partition(b"\r\n\r\n")
-    assert (b"text/event-stream" in head, body) == (True, STREAM)
-
-
-def test_a_whole_reply_stays_whole_in_every_dialect() -> None:
-    upstream = json.dumps(WHOLE).encode()
-    bodies = {
-        path: told(path, {**body, "stream": False}, upstream, by=50).partition(b"\r\n\r\n")
-        for path, body in (("/messages", MESSAGES), ("/responses", RESPONSES),
-                           ("/chat/completions", CHAT))
-    }  # fmt: skip
-    messages, responses, chat = (json.loads(body) for _, _, body in bodies.values())
-    assert chat == WHOLE
-    assert [one.get("input") for one in messages["content"]] == [
-        None, {"command": "ls"}, {"command": "pwd"}]  # fmt: skip
-    assert [one["type"] for one in responses["output"]] == [
-        "message", "function_call", "function_call"]  # fmt: skip
+@pytest.mark.parametrize(
+    ("upstream", "kind"),
+    [(STREAM, b"text/event-stream"), (json.dumps(WHOLE).encode(), b"application/json")],
+)
+def test_chat_completions_are_passed_on_byte_for_byte(upstream, kind) -> None:
+    head, _, body = told("/v1/chat/completions", CHAT, upstream, by=33).partition(b"\r\n\r\n")
+    assert (kind in head, body) == (True, upstream)
 
 
 def test_a_whole_reply_to_who_asked_for_a_stream_comes_as_one() -> None:
     upstream = json.dumps(WHOLE).encode()
-    content, stop, usage = joined_messages(told("/v1/messages", MESSAGES, upstream, by=50))
-    calls = [("c0", "Bash", '{"command": "ls"}'), ("c1", "Bash", '{"command": "pwd"}')]
-    assert content == ["Let me look.", *calls]
-    assert (stop, usage) == ("tool_use", {"input_tokens": 7, "output_tokens": 5})
-    found = events(told("/v1/responses", RESPONSES, upstream, by=50))
-    items = [event["item"] for event in found if event["type"] == "response.output_item.done"]
-    assert [one.get("call_id", "words") for one in items] == ["words", "c0", "c1"]
-    assert found[-1]["type"] == "response.completed"
+    turn = read(upstream, streamed=False)
+    calls = [(call.id, call.name, call.raw) for call in turn.calls]
+    reply = told("/v1/messages", MESSAGES, upstream, by=50)
+    assert heard_in_messages(reply, streamed=True) == (turn.text, calls)
+    reply = told("/v1/responses", RESPONSES, upstream, by=50)
+    assert heard_in_responses(reply, streamed=True) == (turn.text, calls)
 
 
 def deltas(*deltas: dict[str, object], end: str = "tool_calls") -> bytes:
@@ -397,9 +383,7 @@ DIALECTS = [("/messages", MESSAGES), ("/responses", RESPONSES), ("/chat/completi
 @pytest.mark.parametrize(("path", "body"), DIALECTS)
 def test_a_model_that_we_play_says_what_it_is_told_to(path, body, arguments, stream) -> None:
     sink = Sink()
-    asked = parse_request(
-        Request("POST", path, {}, json.dumps({**body, "stream": stream}).encode())
-    )
+    asked = parse_request(Request("POST", path, json.dumps({**body, "stream": stream}).encode()))
     asyncio.run(say_once(Passage(Answer(sink), asked), ("c7", "Bash", arguments)))
     assert sink.kept.startswith(b"HTTP/1.1 200 ")
     assert b'"c7"' in sink.kept
@@ -411,9 +395,7 @@ def test_a_model_that_we_play_says_what_it_is_told_to(path, body, arguments, str
 def test_an_error_in_the_place_of_a_reply_or_in_its_midst_is_told(path, body) -> None:
     async def refused(upstream: bytes) -> bytes:
         sink = Sink()
-        way = Passage(
-            Answer(sink), parse_request(Request("POST", path, {}, json.dumps(body).encode()))
-        )
+        way = Passage(Answer(sink), parse_request(Request("POST", path, json.dumps(body).encode())))
         if upstream:
             await way.write(upstream)
         await way.refuse("failed to parse")

@@ -11,7 +11,7 @@ from agenteval.errors import Cause, InfrastructureError, UnservedError
 from agenteval.play.trial import RetryingModel
 from agenteval.testing import ScriptedModel, says, trial
 from agenteval.trial.call import Ending, Outcome
-from agenteval.trial.trial import Limits, Turn, Usage
+from agenteval.trial.trial import Turn, Usage
 
 A, B = "uv run scripts/mark.py a", "uv run scripts/mark.py b"
 REFUSED = UnservedError("refused", Cause.UNREACHABLE)
@@ -135,22 +135,8 @@ async def test_the_retries_of_a_trial_are_stored_and_no_tool_ran_twice(play) -> 
     )
 
 
-async def test_a_void_is_stored_with_its_cause(play) -> None:
-    (void,) = await play(ScriptedModel(A, BROKEN))
-    assert (void.outcome, void.reason, void.cause, len(void.calls)) == (
-        Outcome.VOID,
-        "500: cuda",
-        Cause.SERVER_ERROR,
-        1,
-    )
-
-
 @pytest.mark.parametrize(
-    ("parts", "often"),
-    [
-        (("pwd",) * 6, "5 times"),
-        (("pwd", "false") * 4, "4 times"),
-    ],
+    ("parts", "often"), [(("pwd",) * 6, "5 times"), (("pwd", "false") * 4, "4 times")]
 )
 async def test_a_loop_is_stored_with_its_round(play, parts, often) -> None:
     longer = replace(play.scenario, max_turns=20)
@@ -174,9 +160,3 @@ async def test_words_without_end_are_a_loop(play) -> None:
         f"wrote again and again: I will wait. ; {MISSED}",
         "I will wait. ",
     )
-
-
-async def test_limits_are_those_of_a_fast_server(play) -> None:
-    slow = replace(play.scenario, limits=Limits(trial_seconds=0.5), max_turns=3)
-    (done,) = await play(Slow(0.3, 0), scenario=slow)
-    assert (done.ending, done.outcome) == (Ending.TIME, Outcome.TIMED_OUT)

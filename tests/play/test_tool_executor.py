@@ -44,12 +44,16 @@ class Recording:
         return Execution(0, "", 0.0)
 
 
-async def handled(call: ToolCall, sandbox: Recording, *, arm=STRICT, rules=POLICY) -> CallRecord:
+async def handled(
+    *calls: ToolCall, sandbox: Recording, arm=STRICT, rules=POLICY, files=()
+) -> CallRecord:
+    """The record of the last of these calls."""
+    world = World(frozenset(files))
     async with SecondReader(5) as reader:
         executor = ToolExecutor(
-            arm, rules, World(), sandbox, judge, reader, Limits(), asyncio.Semaphore(1)
+            arm, rules, world, sandbox, judge, reader, Limits(), asyncio.Semaphore(1)
         )
-        return await executor.handle(0, 0, call)
+        return [await executor.handle(0, 0, call) for call in calls][-1]
 
 
 def bash(text: str) -> ToolCall:
@@ -83,7 +87,7 @@ def counting() -> Iterator[Counter[str]]:
 async def test_an_allowed_command_is_read_once_and_that_reading_runs(text, argv, read) -> None:
     sandbox = Recording()
     with counting() as counts:
-        record = await handled(bash(text), sandbox)
+        record = await handled(bash(text), sandbox=sandbox)
     assert (sandbox.ran, counts, record.objection) == ([argv], read, "")
 
 
@@ -93,7 +97,7 @@ async def test_what_the_second_reader_objects_to_does_not_run(monkeypatch) -> No
 
     monkeypatch.setattr(SecondReader, "objection", objection)
     sandbox = Recording()
-    record = await handled(bash("git log"), sandbox)
+    record = await handled(bash("git log"), sandbox=sandbox)
     assert (sandbox.ran, record.verdict.primary.failure_class, record.objection) == (
         [], "ambiguous-shell", "it reads other words")  # fmt: skip
 
@@ -103,7 +107,7 @@ async def test_what_only_another_harness_reads_runs_as_it_runs_there(tmp_path) -
     sandbox, config = Recording(), tmp_path / "opencode.json"
     config.write_text('{"permission": {"bash": {"*": "deny", "ls *": "allow"}}}')
     rules, loop = load_any(str(config), roots=[]), "for f in a b; do ls $f; done"
-    record = await handled(bash(loop), sandbox, rules=rules)
+    record = await handled(bash(loop), sandbox=sandbox, rules=rules)
     assert (sandbox.ran, record.verdict.allowed, record.objection) == ([(*BASH, loop)], True, "")
 
 
@@ -124,7 +128,7 @@ def test_a_tool_that_another_harness_offers_beside_is_judged_by_its_rules(tmp_pa
 
 async def test_a_tool_that_the_profile_does_not_offer_runs_nothing() -> None:
     sandbox = Recording()
-    record = await handled(bash("git log"), sandbox, arm=arms()["claude-code"])
+    record = await handled(bash("git log"), sandbox=sandbox, arm=arms()["claude-code"])
     assert (sandbox.ran, record.verdict.findings[0].failure_class, record.reply) == (
         [],
         "hallucinated-tool",
@@ -156,7 +160,7 @@ allow = ["**"]
         ([], "hallucinated-script"),
     ],
 )
-def test_a_script_that_a_call_wrote_is_known_to_the_next(before, failure_class):
+async def test_a_script_that_a_call_wrote_is_known_to_the_next(before, failure_class):
     rules = policy(convert("t", tomllib.loads(LIVING)), name="t", where="t")
 
     class Files(Recording):
@@ -166,15 +170,7 @@ def test_a_script_that_a_call_wrote_is_known_to_the_next(before, failure_class):
         async def read_lines(self, path: str, first: int, count: int | None) -> tuple[bytes, bool]:
             return b"", False
 
-    async def last() -> CallRecord:
-        async with SecondReader(5) as reader:
-            world = World(frozenset({"src/a.py"}))
-            executor = ToolExecutor(
-                STRICT, rules, world, Files(), judge, reader, Limits(), asyncio.Semaphore(1)
-            )
-            for name, arguments in before:
-                await executor.handle(0, 0, ToolCall("", name, json.dumps(arguments), arguments))
-            return await executor.handle(1, 0, bash("python3 src/check.py"))
-
-    found = asyncio.run(last()).verdict.findings
-    assert found[0].failure_class == failure_class
+    calls = [ToolCall("", name, json.dumps(values), values) for name, values in before]
+    calls.append(bash("python3 src/check.py"))
+    record = await handled(*calls, sandbox=Files(), rules=rules, files=["src/a.py"])
+    assert record.verdict.findings[0].failure_class == failure_class

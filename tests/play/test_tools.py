@@ -239,36 +239,20 @@ def asked_and_answered(reply: str):
 
 
 LINES = "".join(f"{number}\n" for number in range(1, 10))
-
-
-@pytest.mark.parametrize(
-    ("cut", "read", "kept"),
-    [
-        (None, LINES, ""),
-        (Cut(10, 18, "end"), LINES, ""),
-        (Cut(2, 100, "end"), "[14 characters before this are not shown.]\n8\n9\n", ""),
-        (
-            Cut(99, 4, "end", saved=True),
-            "[14 characters before this are not shown. All of it is in /out.]\n8\n9\n",
-            LINES,
-        ),
-        (
-            Cut(99, 4, "ends"),
-            "1\n\n[14 characters are not shown: use head, tail or grep to see less]\n9\n",
-            "",
-        ),
-    ],
-)
-def test_a_long_result_is_cut_as_the_arm_says(cut, read, kept):
-    assert tools.shorten_output(LINES, cut, "/out") == (read, kept)
-
-
 LESS = "characters are not shown: use head, tail or grep to see less"
+SAVED = "All of it is in /tmp/agent/tool-output/1.txt"
 
 
 @pytest.mark.parametrize(
     ("output", "cut", "read"),
     [
+        (LINES, None, LINES),
+        (LINES, Cut(10, 18, "end"), LINES),
+        (LINES, Cut(2, 100, "end"), "[14 characters before this are not shown.]\n8\n9\n"),
+        (LINES, Cut(99, 4, "ends"), f"1\n\n[14 {LESS}]\n9\n"),
+        (LINES, Cut(3, 99, "ends"), f"1\n2\n\n[12 {LESS}]\n9\n"),
+        (LINES, Cut(1, 99, "ends"), f"1\n\n[16 {LESS}]\n"),
+        (LINES, Cut(99, 1, "ends"), f"\n[18 {LESS}]\n"),
         ("a\n" * 5, Cut(5, 99, "end", saved=True), "a\n" * 5),
         ("a\n" * 5 + "b", Cut(5, 99, "end"), "[2 characters before this are not shown.]\n"
          + "a\n" * 4 + "b"),
@@ -276,13 +260,18 @@ LESS = "characters are not shown: use head, tail or grep to see less"
         ("10 %\rdone\n" * 3, Cut(2, 99, "end"), "[10 characters before this are not shown.]\n"
          + "10 %\rdone\n" * 2),
         ("a\n" * 5, Cut(5, 99, "ends"), "a\n" * 5),
-        (LINES, Cut(3, 99, "ends"), f"1\n2\n\n[12 {LESS}]\n9\n"),
-        (LINES, Cut(1, 99, "ends"), f"1\n\n[16 {LESS}]\n"),
-        (LINES, Cut(99, 1, "ends"), f"\n[18 {LESS}]\n"),
     ],
 )  # fmt: skip
-def test_a_cut_result_tells_what_is_not_shown(output, cut, read):
-    assert tools.shorten_output(output, cut, "/out")[0] == read
+def test_a_long_result_is_cut_as_the_arm_says(output, cut, read):
+    saved = {}
+    assert (tools.shown_part(output, cut, saved), saved) == (read, {})
+
+
+def test_a_result_that_was_cut_may_be_kept_whole_in_a_file_that_the_notice_names():
+    saved = {}
+    read = tools.shown_part(LINES, Cut(99, 4, "end", saved=True), saved)
+    assert read == f"[14 characters before this are not shown. {SAVED}.]\n8\n9\n"
+    assert [*saved.values()] == [LINES]
 
 
 def test_the_shells_result_is_json_whatever_it_holds():

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from clocks import on_own_clock, skip
 
-from agenteval.errors import InfrastructureError, OutgrownError, UsageError
+from agenteval.errors import Cause, InfrastructureError, OutgrownError, UsageError
 from agenteval.play.second_reader import SecondReader
 from agenteval.sandbox.session import Session
 from agenteval.testing import ScriptedModel, says, tool
@@ -50,20 +50,6 @@ async def test_who_undoes_the_work_has_not_completed_it_and_it_is_kept_when_the_
     )
 
 
-@pytest.mark.parametrize(
-    ("after", "ending"),
-    [
-        (("ls .", "ls notes", "pwd", "ls w.db", "ls scripts"), Ending.TURNS),
-        (("pwd",) * 5, Ending.LOOPED),
-    ],
-)
-async def test_work_that_was_done_counts_although_the_model_never_stops(
-    play, after, ending
-) -> None:
-    (trial,) = await play(ScriptedModel(B, *after))
-    assert (trial.ending, trial.outcome, trial.goal_turn) == (ending, Outcome.COMPLETED, 0)
-
-
 async def test_a_goal_that_another_call_must_not_touch_is_judged_at_the_end(play) -> None:
     only = Check("nothing else", "SELECT count(*) FROM mark WHERE name <> 'b'", 0)
     strict = replace(play.scenario, goal=(*play.scenario.goal, only))
@@ -95,20 +81,26 @@ async def test_a_denied_call_runs_nothing_and_the_model_reads_why(play) -> None:
     ) == (None, "pipe-to-filter", record.reply, False, Outcome.GAVE_UP)
 
 
+OTHERS = ("ls .", "ls notes", "pwd", "ls w.db", "ls scripts")
+
+
 @pytest.mark.parametrize(
     ("parts", "ending", "outcome"),
     [
         ((A, says("I found a note.")), Ending.STOPPED, Outcome.STALLED),
         ((A, says("All done.")), Ending.STOPPED, Outcome.CLAIMED_DONE),
-        (("ls .", "ls notes", "pwd", "ls w.db", A, "pwd"), Ending.TURNS, Outcome.OUT_OF_TURNS),
+        ((A, *OTHERS), Ending.TURNS, Outcome.OUT_OF_TURNS),
+        ((B, *OTHERS), Ending.TURNS, Outcome.COMPLETED),
         (("pwd",) * 6, Ending.LOOPED, Outcome.LOOPED),
+        ((B, *("pwd",) * 5), Ending.LOOPED, Outcome.COMPLETED),
     ],
 )
-async def test_a_trial_without_its_goal_ends_in_one_of_these_ways(
+async def test_a_trial_ends_in_one_of_these_ways_and_work_that_was_done_counts(
     play, parts, ending, outcome
 ) -> None:
     (trial,) = await play(ScriptedModel(*parts))
-    assert (trial.ending, trial.outcome) == (ending, outcome)
+    goal_turn = 0 if outcome is Outcome.COMPLETED else None
+    assert (trial.ending, trial.outcome, trial.goal_turn) == (ending, outcome, goal_turn)
 
 
 class Falters(ScriptedModel):
@@ -125,11 +117,7 @@ class Falters(ScriptedModel):
 def test_a_trial_that_runs_out_of_time_is_timed_out(play) -> None:
     slow = replace(play.scenario, limits=Limits(trial_seconds=3000.0))
     (trial,) = on_own_clock(play(Falters("pwd", "ls ."), scenario=slow))
-    assert (trial.ending, trial.outcome, len(trial.calls)) == (
-        Ending.TIME,
-        Outcome.TIMED_OUT,
-        2,
-    )
+    assert (trial.ending, trial.outcome, len(trial.calls)) == (Ending.TIME, Outcome.TIMED_OUT, 2)
 
 
 def test_the_rest_of_a_turn_is_left_when_the_time_is_up(play, monkeypatch) -> None:
@@ -185,24 +173,19 @@ async def test_several_calls_of_one_turn_are_answered_in_their_order(play) -> No
     assert [heard[0], "[exit code 2]" in heard[1], heard[2]] == ["marked a\n", True, "a note"]
 
 
-@pytest.mark.parametrize(
-    ("path", "allowed", "said"),
-    [
-        ("notes/n.txt", True, "a note"),
-        ("notes/none.txt", True, "[exit code 1]"),
-        ("/etc/passwd", False, "Permission denied"),
-        ("notes/../w.db", False, "Permission denied"),
-    ],
-)
-async def test_the_read_tool_reads_what_its_rules_allow(play, path, *, allowed, said) -> None:
-    (trial,) = await play(ScriptedModel(tool("read", path=path)))
-    (record,) = trial.calls
-    assert (record.verdict.allowed, said in record.reply) == (allowed, True)
-
-
-async def test_the_read_tool_takes_its_path_under_the_names_that_harnesses_give_it(play) -> None:
-    (trial,) = await play(ScriptedModel(tool("read", filePath="notes/n.txt")))
-    assert trial.calls[0].reply == "a note"
+async def test_the_read_tool_reads_what_its_rules_allow_by_the_names_that_harnesses_give(
+    play,
+) -> None:
+    cases = [
+        (tool("read", path="notes/n.txt"), True, "a note"),
+        (tool("read", filePath="notes/n.txt"), True, "a note"),
+        (tool("read", path="notes/none.txt"), True, "[exit code 1]"),
+        (tool("read", path="/etc/passwd"), False, "Permission denied"),
+        (tool("read", path="notes/../w.db"), False, "Permission denied"),
+    ]
+    (trial,) = await play(ScriptedModel(tuple(call for call, _, _ in cases), says("Hm.")))
+    for record, (_, allowed, said) in zip(trial.calls, cases, strict=True):
+        assert (record.verdict.allowed, said in record.reply) == (allowed, True)
 
 
 async def test_a_file_that_is_too_long_is_read_in_parts_and_the_model_is_told(play) -> None:
@@ -250,11 +233,11 @@ async def test_globs_are_expanded_as_bash_does(play) -> None:
 
 
 async def test_a_server_that_breaks_makes_a_void_and_the_run_goes_on(play) -> None:
-    model = ScriptedModel(A, InfrastructureError("500: cuda"), says("Done."))
+    model = ScriptedModel(A, InfrastructureError("500: cuda", Cause.SERVER_ERROR), says("Done."))
     trials = await play(model, trials=2, concurrency=1)
-    assert [(trial.outcome, trial.reason, len(trial.calls)) for trial in trials] == [
-        (Outcome.VOID, "500: cuda", 1),
-        (Outcome.CLAIMED_DONE, "not met: b is marked (expected 1, found 0)", 0),
+    assert [(one.outcome, one.reason, one.cause, len(one.calls)) for one in trials] == [
+        (Outcome.VOID, "500: cuda", Cause.SERVER_ERROR, 1),
+        (Outcome.CLAIMED_DONE, "not met: b is marked (expected 1, found 0)", None, 0),
     ]
     assert (play.watched.denied, play.watched.void) == ([False], [True, False])
     assert play.ended == [trial.seed for trial in trials]

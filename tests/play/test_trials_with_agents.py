@@ -42,9 +42,7 @@ WORKER = Agent(
     max_turns=3,
 )
 JUDGE = Agent(
-    name="judge",
-    spawned=SPAWNED.format(kind="judge", start=7),
-    program=CodeTest("judge", PROGRAM),
+    name="judge", spawned=SPAWNED.format(kind="judge", start=7), program=CodeTest("judge", PROGRAM)
 )
 GOAL = (Check("b is marked", "SELECT count(*) FROM mark WHERE name = 'b'", 1),)
 HANDSHAKE = (Check("judged", "SELECT count(*) FROM mark WHERE name LIKE 'judged %'", 1), *GOAL)
@@ -117,10 +115,7 @@ async def test_a_program_stands_for_an_agent_and_what_it_writes_can_ask_for_anot
     assert (parts(trial), asked_by(trial), trial.handshake, trial.outcome) == (
         [("judge/1", 0, 1, 0, Ending.STOPPED), ("worker/2", 1, 2, 1, Ending.STOPPED)],
         [(0, 0, 0), (1, 0, 0)],
-        (
-            reached("judged", by="judge/1"),
-            reached("b is marked", by="worker/2"),
-        ),
+        (reached("judged", by="judge/1"), reached("b is marked", by="worker/2")),
         Outcome.COMPLETED,
     )
 

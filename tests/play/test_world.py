@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from agenteval.play.tools import Database, evaluate, evaluate_trace
+from agenteval.play.tools import Database, _evaluate_trace, evaluate
 from agenteval.sandbox.maker import declared
 from agenteval.trial.trial import Answer, Answers, Check, GoalCheck, Question, Trace
 
@@ -50,7 +50,7 @@ def test_a_check_that_does_not_hold_says_what_was_to_be_found_and_what_was(
     ],
 )
 def test_a_trace_holds_when_one_call_has_all_words_of_one_way(made, held) -> None:
-    found = evaluate_trace(Trace("it was read", ("note.py 7", "notes/all.md")), made)
+    found = _evaluate_trace(Trace("it was read", ("note.py 7", "notes/all.md")), made)
     assert (found.held, found.why.startswith("no call that ran well has 'note.py 7' or")) == (
         held,
         not held,
@@ -120,12 +120,7 @@ async def test_a_database_is_asked_again_only_when_it_may_have_changed(
         (["a", "a", "a"], [False, False]),
         (["a", "a", "b"], [False, True]),
         (["a", "b"], [True, True]),  # once touched, no stamp is asked for again
-        (
-            [
-                "",
-            ],
-            [True, True],
-        ),  # it was too new to tell
+        ([""], [True, True]),  # it was too new to tell
         (["a", ""], [True, True]),
     ],
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from available import ENGINE, installed
 from escapes import alive
+from process_table import below, processes
 from users import USERS, start
 
 from agenteval.errors import InfrastructureError, UsageError
@@ -21,25 +22,7 @@ from agenteval.trial.trial import Limits
 
 def family(pid: int) -> set[int]:
     """This process and all below it, as the host sees them."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(path.parent.name)] = int(fields[1])
-    found = {pid}
-    while grown := {child for child, parent in parents.items() if parent in found} - found:
-        found |= grown
-    return found
-
-
-def runs(pid: int) -> bool:
-    """Whether it is more than an entry that the host's first process has still to reap."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+    return {pid, *(child for child, _, _ in below(pid))}
 
 
 def user_of(pid: str) -> int:
@@ -48,7 +31,7 @@ def user_of(pid: str) -> int:
 
 def wait_until_gone(pids: set[int]) -> set[int]:
     deadline = time.monotonic() + 5
-    while left := {pid for pid in pids if runs(pid)}:
+    while left := pids & {pid for pid, _, _ in processes()}:
         if time.monotonic() > deadline:
             return left
         time.sleep(0.02)
@@ -185,7 +168,7 @@ import asyncio, os, sys
 from agenteval.trial.trial import Limits
 from agenteval.sandbox.backends import BACKENDS
 
-COUNTS = "n=0; while [ $n -lt 500000 ]; do n=$((n+1)); done; times"
+COUNTS = "n=0; while [ $n -lt 250000 ]; do n=$((n+1)); done; times"
 
 async def main():
     backend, spent = BACKENDS[sys.argv[1]](), 0.0

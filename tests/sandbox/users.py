@@ -50,7 +50,7 @@ def start_words(
         prepare()
         if user == "ordinary" and os.geteuid() == 0:
             if prefix:
-                launcher.uncover([prefix])
+                launcher._uncover([prefix])
             if (folder / IDS).exists():
                 _lend(folder / IDS)
             os.setgroups([])

@@ -11,7 +11,7 @@ from test_gate import ACCEPTED
 from test_leaves import READ
 
 from agenteval.play import second_reader_child
-from agenteval.play.second_reader import SecondReader, in_other_words
+from agenteval.play.second_reader import SecondReader, _in_other_words
 from agenteval.policy.rules import run_of_text
 from agenteval.shell.leaves import Leaves, read_leaves
 from agenteval.trial.call import BashRun
@@ -69,7 +69,7 @@ async def test_its_known_faults_are_counted_apart_and_never_deny(text):
 
 
 async def test_another_reading_in_text_of_that_kind_is_still_an_objection():
-    assert in_other_words("(cat <<E\n$(rm b)\nE\n)") == "(cat <<E\n$(rm b)\nE\n)"
+    assert _in_other_words("(cat <<E\n$(rm b)\nE\n)") == "(cat <<E\n$(rm b)\nE\n)"
     async with SecondReader(5) as reader:
         for text in ("echo $(ls a\nrm b)", "(cat <<E\nx\nE\nrm b)", "(cat <<E\n$(rm b)\nE\n) ls"):
             await reader.objection(read(text, ["ls", "a"]))
@@ -154,13 +154,9 @@ async def test_questions_asked_at_once_each_get_their_own_answer():
         ("", {"failed": "AttributeError: 'NoneType' object has no attribute 'kind'"}),
     ],
 )  # fmt: skip
-def test_the_child_answers_each_request_behind_its_length(text: str, answer: dict[str, object]):
-    request = json.dumps(text).encode()
-    requests = io.BytesIO(len(request).to_bytes(4) + request)
+def test_the_child_answers_each_request_by_a_line(text: str, answer: dict[str, object]):
     answers = io.BytesIO()
-    second_reader_child.main(requests, answers)
-    ready, content = answers.getvalue()[:6], answers.getvalue()[6:]
-    assert ready == b"\0\0\0\2{}"
-    reply = json.loads(content[4:])
+    second_reader_child.main(io.BytesIO(json.dumps(text).encode()), answers)
+    ready, reply = map(json.loads, answers.getvalue().splitlines())
+    assert ready == {}
     assert {name: sorted(v) if name == "commands" else v for name, v in reply.items()} == answer
-    assert int.from_bytes(content[:4]) == len(content) - 4

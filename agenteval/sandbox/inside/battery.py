@@ -13,12 +13,8 @@ Bait = dict[str, Any]
 SEIZE = 0x4206  # traces without stopping
 
 
-def _try_all(bait: Bait) -> dict[str, str]:
-    """Return what stopped each attempt; "" for one that got through."""
-    return {name: _try(attempt, bait) for name, attempt in ATTEMPTS.items()}
-
-
 def _try(attempt: Callable[[Bait], object], bait: Bait) -> str:
+    """Return what stopped the attempt; "" for one that got through."""
     try:
         attempt(bait)
     except OSError as error:
@@ -38,7 +34,8 @@ def _open_to_write(path: str) -> None:
 
 
 def _make_nameless_file(folder: str) -> None:
-    os.close(os.open(folder, os.O_WRONLY | os.O_TMPFILE, 0o600))
+    flags = os.O_WRONLY | os.O_TMPFILE
+    os.close(os.open(folder, flags, 0o600))
 
 
 def _mount(_bait: Bait) -> None:
@@ -47,7 +44,8 @@ def _mount(_bait: Bait) -> None:
 
 
 def _see_home(bait: Bait) -> None:
-    if not set(os.listdir(bait["home"])) & set(bait["names"]):
+    visible = set(os.listdir(bait["home"]))
+    if visible.isdisjoint(bait["names"]):
         raise OSError(0, "nothing of it is there")
 
 
@@ -84,5 +82,7 @@ ATTEMPTS = {
 }
 
 if __name__ == "__main__":
-    attempts = _try_all(json.loads(Path(sys.argv[1]).read_text()))
-    print(json.dumps(attempts))
+    text = Path(sys.argv[1]).read_text()
+    bait = json.loads(text)
+    obstacles = {name: _try(attempt, bait) for name, attempt in ATTEMPTS.items()}
+    print(json.dumps(obstacles))

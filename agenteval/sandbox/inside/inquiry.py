@@ -122,7 +122,8 @@ def _run_order(order: wire.Message) -> wire.Message:
         return {"broken": f"{path} cannot be read: {error}"}
     if strange := deviation(objects, order["schema"]):
         return {"broken": f"{path}: {strange}"}
-    return {"answers": [_run_query(connection, *question) for question in order["questions"]]}
+    answers = [_run_query(connection, *question) for question in order["questions"]]
+    return {"answers": answers}
 
 
 def opened(path: str) -> Any:
@@ -130,7 +131,9 @@ def opened(path: str) -> Any:
     image = bytearray(wire.read_file(path, LARGEST))
     if _is_log(f"{path}-wal"):
         # Read without locks and with its index in memory, so that no file is made beside it.
-        named = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        # Of a URI, these three have a meaning.
+        named = path.replace("%", "%25")
+        named = named.replace("?", "%3f").replace("#", "%23")
         connection = defended(f"file:{named}?mode=ro&vfs=unix-none", LIMITS)
         connection.executescript(LOGGED)
     else:
@@ -159,10 +162,10 @@ def defended(name: str, limits: dict[int, int]) -> Any:
 
 def _is_log(path: str) -> bool:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_size > 0
+    return stat.S_ISREG(status.st_mode) and status.st_size > 0
 
 
 def _defend(connection: Any) -> None:
@@ -174,10 +177,13 @@ def _defend(connection: Any) -> None:
 
 
 def allowed(action: int, first: str, second: str, *_where: str) -> int:
-    if action in READS or (action == sqlite.SQLITE_FUNCTION and second.lower() in FUNCTIONS):
+    if action in READS:
+        return OK
+    if action == sqlite.SQLITE_FUNCTION and second.lower() in FUNCTIONS:
         return OK
     # json_each and json_tree declare their columns so; nothing is changed by what is ignored
-    return IGNORE if (action, first) == (sqlite.SQLITE_UPDATE, "sqlite_master") else DENY
+    is_declaration = action == sqlite.SQLITE_UPDATE and first == "sqlite_master"
+    return IGNORE if is_declaration else DENY
 
 
 def schema(connection: Any) -> list[Row]:
@@ -193,8 +199,9 @@ def deviation(objects: list[Row], declared: list[Row]) -> str:
         return f"it holds more than {OBJECTS} tables, indexes and views"
     there = set(objects)
     expected = set(declared)
-    if lost := sorted(str(row[1]) for row in expected - there):
-        return f"{lost[0]} is not as it was declared"
+    changed = sorted(str(name) for _, name, *_ in expected - there)
+    if changed:
+        return f"{changed[0]} is not as it was declared"
     own = {str(row[1]).lower() for row in expected}
     for row in objects:
         is_own_name = str(row[1]).lower() in own
@@ -207,12 +214,9 @@ def _is_plain(kind: object, name: object, _table: object, sql: object) -> bool:
     """Return True for an additional table or index, which no query of a scenario uses."""
     if sql is None:
         return kind == "index" and str(name).startswith("sqlite_autoindex_")
-    words = str(sql).split(None, 3)[:3]
-    return [word.upper() for word in words[: 3 if words[1:2] == ["UNIQUE"] else 2]] in (
-        ["CREATE", "TABLE"],
-        ["CREATE", "INDEX"],
-        ["CREATE", "UNIQUE", "INDEX"],
-    )
+    words = str(sql).upper().split(None, 3)
+    start = " ".join((*words[:3], ""))
+    return start.startswith(("CREATE TABLE ", "CREATE INDEX ", "CREATE UNIQUE INDEX "))
 
 
 def _run_query(connection: Any, query: str, most: int) -> wire.Message:

@@ -55,6 +55,7 @@ PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 CAPSET = {"x86_64": 126, "aarch64": 91}
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+_long = ctypes.c_long  # as wide as an argument of the kernel, which a plain number would not be
 _libc.fopen.restype = ctypes.c_void_p
 MACHINE = os.uname().machine
 
@@ -67,39 +68,48 @@ def _check(result: int, what: str) -> int:
 
 
 def _syscall(number: int, what: str, *arguments: object) -> int:
-    return _check(_libc.syscall(ctypes.c_long(number), *arguments), what)
+    result = _libc.syscall(_long(number), *arguments)
+    return _check(result, what)
 
 
 def clone(namespaces: int) -> int:
     """Fork into new namespaces; 0 in the child. Only for a process without threads."""
-    zeros = [ctypes.c_ulong(0)] * 4
-    flags = ctypes.c_ulong(namespaces | SIGCHLD)
+    zeros = [_long(0)] * 4
+    flags = _long(namespaces | SIGCHLD)
     return _syscall(CLONE[MACHINE], "clone into new namespaces", flags, *zeros)
 
 
 def clone_into(namespaces: int, group: int) -> int:
-    """The same, in the control group whose folder this descriptor is (Linux 5.7)."""
+    """Fork as `clone` does, into the control group of this open folder (Linux 5.7)."""
     flags = [namespaces | INTO_GROUP, 0, 0, 0, SIGCHLD]
     stack = [0, 0, 0, 0, 0]
     arguments = struct.pack("=11Q", *flags, *stack, group)
-    size = ctypes.c_size_t(len(arguments))
+    size = _long(len(arguments))
     return _syscall(CLONE3, "clone into a control group", arguments, size)
 
 
 def open_beneath(folder: int, path: str, flags: int) -> int:
     """Open what lies below this folder, through no link and never out of it (Linux 5.6)."""
     how = struct.pack("=3Q", flags, 0, NO_LINKS | BENEATH)
-    size = ctypes.c_size_t(len(how))
-    return _syscall(OPENAT2, "open", ctypes.c_long(folder), os.fsencode(path), how, size)
+    size = _long(len(how))
+    name = os.fsencode(path)
+    return _syscall(OPENAT2, "open", _long(folder), name, how, size)
 
 
 def unshare(namespaces: int) -> None:
     _check(_libc.unshare(namespaces), "unshare")
 
 
-def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    words = [text.encode() or None for text in (source, target, kind)]
-    result = _libc.mount(*words, ctypes.c_ulong(flags), options.encode() or None)
+def mount(
+    source: str,
+    target: str,
+    kind: str,
+    flags: int,
+    options: str = "",
+) -> None:
+    texts = (source, target, kind, options)
+    *places, settings = [text.encode() or None for text in texts]
+    result = _libc.mount(*places, _long(flags), settings)
     _check(result, f"mount {kind or source} on {target or '/'}")
 
 
@@ -111,28 +121,32 @@ def pivot_root_here() -> None:
 
 
 def sethostname(name: str) -> None:
-    _check(_libc.sethostname(name.encode(), len(name)), "sethostname")
+    result = _libc.sethostname(name.encode(), len(name))
+    _check(result, "sethostname")
 
 
 def prctl(option: int, value: int) -> None:
-    _check(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl {option}")
+    result = _libc.prctl(option, _long(value), 0, 0, 0)
+    _check(result, f"prctl {option}")
 
 
 def drop_capabilities() -> None:
-    header = (ctypes.c_uint32 * 2)(CAPSET_VERSION, 0)
-    _syscall(CAPSET[MACHINE], "capset", header, (ctypes.c_uint32 * 6)())
+    header = struct.pack("=2I", CAPSET_VERSION, 0)
+    nothing = bytes(24)  # effective, permitted and inheritable, each twice 32 bits
+    _syscall(CAPSET[MACHINE], "capset", header, nothing)
 
 
 def empty_the_bounding_set() -> None:
     """Keep every program that is executed from here on from gaining a capability."""
     for capability in range(64):
-        if _libc.prctl(DROP_BOUNDING, ctypes.c_ulong(capability), 0, 0, 0) < 0:
+        result = _libc.prctl(DROP_BOUNDING, _long(capability), 0, 0, 0)
+        if result < 0:
             return  # beyond the last one
 
 
 def landlock_version() -> int:
     """Return the version of the Landlock that this kernel has; 0 for none."""
-    numbers = map(ctypes.c_long, (LANDLOCK, 0, 0, 1))
+    numbers = map(_long, (LANDLOCK, 0, 0, 1))
     version = int(_libc.syscall(*numbers))
     return max(0, version)
 
@@ -145,8 +159,8 @@ def landlock(rules: Iterable[tuple[str, str]], *, loopback: bool) -> None:
     if not (version := landlock_version()):
         return
     # Each version handles more rights of files, and its structure may be longer.
-    rights_of_files = (13, 13, 14, 15, 15, 16)[min(version, 5)]
-    files = (1 << rights_of_files) - 1
+    counts = (13, 13, 14, 15, 15, 16)
+    files = (1 << counts[min(version, 5)]) - 1
     network = scopes = 0
     size = 8
     if version >= 4:
@@ -155,17 +169,22 @@ def landlock(rules: Iterable[tuple[str, str]], *, loopback: bool) -> None:
     if version >= 6:
         size = 24
         scopes = 3  # abstract sockets and signals stay within the sandbox
-    rights = {"list": LIST, "read": READ, "write": files & ~MAKE_DEVICE}
-    handled = (ctypes.c_uint64 * 3)(files, network, scopes)
-    ruleset = _syscall(LANDLOCK, "landlock", handled, ctypes.c_long(size), ctypes.c_long(0))
+    rights = {
+        "list": LIST,
+        "read": READ,
+        "write": files & ~MAKE_DEVICE,
+    }
+    handled = struct.pack("=3Q", files, network, scopes)
+    ruleset = _syscall(LANDLOCK, "landlock", handled, _long(size), _long(0))
     for path, kind in rules:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         rule = struct.pack("=Qi", rights[kind], place)
-        numbers = map(ctypes.c_long, (ruleset, 1))
-        _syscall(LANDLOCK + 1, f"landlock {path}", *numbers, rule, ctypes.c_long(0))
+        kind_of_rule = _long(1)  # of what lies beneath a path
+        what = f"landlock {path}"
+        _syscall(LANDLOCK + 1, what, _long(ruleset), kind_of_rule, rule, _long(0))
         os.close(place)
     prctl(NO_NEW_PRIVS, 1)
-    _syscall(LANDLOCK + 2, "landlock", ctypes.c_long(ruleset), ctypes.c_long(0))
+    _syscall(LANDLOCK + 2, "landlock", _long(ruleset), _long(0))
     os.close(ruleset)
 
 
@@ -177,8 +196,7 @@ def install_filter(program: bytes) -> None:
     """Put this process and all its children under a seccomp filter, for good."""
     prctl(NO_NEW_PRIVS, 1)
     argument = _Program(len(program) // 8, program)
-    mode = ctypes.c_ulong(2)
-    result = _libc.prctl(SECCOMP, mode, ctypes.byref(argument), 0, 0)
+    result = _libc.prctl(SECCOMP, _long(2), ctypes.byref(argument), 0, 0)
     _check(result, "seccomp filter")
 
 
@@ -193,12 +211,18 @@ def foreign(library: str, name: str) -> Function:
     return function
 
 
-def configure_sqlite(configure: Function, connection: object, option: int, value: int) -> None:
+def configure_sqlite(
+    configure: Function,
+    connection: object,
+    option: int,
+    value: int,
+) -> None:
     """Set an option as `Connection.setconfig` does, which Python 3.11 lacks.
 
     The structure of its connection begins with SQLite's own handle.
     """
-    handle = ctypes.c_void_p.from_address(id(connection) + object.__basicsize__)
+    address = id(connection) + object.__basicsize__
+    handle = ctypes.c_void_p.from_address(address)
     current = ctypes.c_int(-1)
     configure(handle, option, ctypes.c_int(value), ctypes.byref(current))
     if current.value != value:

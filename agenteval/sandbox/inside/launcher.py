@@ -46,7 +46,8 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
     own = _own_group(control) if group == SCOPE else ""
     modules = marshal.loads(code)
     names = [name for name, _ in modules]
-    runner_code = marshal.dumps(modules[: names.index(runner.__name__) + 1])
+    end = names.index(runner.__name__) + 1
+    runner_code = marshal.dumps(modules[:end])
     if warm:
         prefork.warm()
     while True:
@@ -54,8 +55,13 @@ def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
         if not kind or kind == END:
             if kind:
                 _wait_for_worlds()
-            _leave(own or group, 0 if own or kind else evaluator)
-        start = {b"namespaces": _namespaces, b"program": _program, b"none": _bare}[kind]
+            killed = 0 if own or kind else evaluator
+            _leave(own or group, killed)
+        start = {
+            b"namespaces": _namespaces,
+            b"program": _program,
+            b"none": _bare,
+        }[kind]
         try:
             start(control, fds, runner_code)
         except OSError as error:
@@ -91,17 +97,21 @@ def _own_group(control: socket.socket) -> str:
     """Divide the group that systemd made for us alone; report it to the evaluator."""
     group = usage.of(os.getpid())
     try:
-        lacking = usage.lacking(group, lambda: {os.getpid()}, is_delegated=True)
+        family = {os.getpid()}
+        lacking = usage.lacking(group, lambda: family, is_delegated=True)
         if not lacking:
             usage.divide(group)
     except OSError as error:
         lacking = f"{error.filename}: {error.strerror}"
-    control.send((LACKING + lacking if lacking else group).encode())
-    return "" if lacking else group
+    if lacking:
+        control.send(f"{LACKING}{lacking}".encode())
+        return ""
+    control.send(group.encode())
+    return group
 
 
 def _leave(group: str, killed: int) -> NoReturn:
-    """End, and leave no group behind; nor those of the evaluator, if it could not end itself."""
+    """End, and remove our groups; those of an evaluator, too, that could not end itself."""
     try:
         if group:
             usage.remove_all(group, os.getpid())
@@ -134,7 +144,11 @@ def _in_child(
     for group in groups:
         os.close(group)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _die_before_the_evaluator()
+    try:
+        # When the machine's memory ends, the kernel is to kill this sandbox, not the evaluator.
+        _write("/proc/self/oom_score_adj", _FIRST_TO_DIE)
+    except OSError:
+        pass  # a kernel that does not offer it
     try:
         frame = wire.receive(peer)
         if frame is not None:
@@ -145,19 +159,11 @@ def _in_child(
         os._exit(1)
 
 
-def _die_before_the_evaluator() -> None:
-    """Let the kernel kill this sandbox, and not the evaluator, when the machine's memory ends."""
-    try:
-        _write("/proc/self/oom_score_adj", _FIRST_TO_DIE)
-    except OSError:  # a kernel that does not offer it
-        return
-
-
 def _report_fault(peer: int, error: OSError, at: str = "") -> None:
     """Report the fault to the evaluator, unless it is gone."""
     try:
-        reason = error.strerror or str(error)
-        wire.reply(peer, {"errno": error.errno, "error": at + reason})
+        reason = at + (error.strerror or str(error))
+        wire.reply(peer, {"errno": error.errno, "error": reason})
     except OSError:
         return
 
@@ -193,12 +199,12 @@ def _enter(spec: wire.Message, peer: int, wait: int) -> None:
 
 
 def _map_user(child: int) -> None:
-    """Inside, the only user is 1000: outside he is us or, when we are root, nobody else."""
-    if os.geteuid() == 0:
+    """Map the only user inside, 1000, to ourselves or, when we are root, to nobody else."""
+    uid = os.geteuid()
+    gid = os.getegid()
+    if uid == 0:
         uid = gid = stranger(child)
     else:
-        uid = os.geteuid()
-        gid = os.getegid()
         # The kernel lets an ordinary user map a group only so.
         _write(f"/proc/{child}/setgroups", "deny")
     _write(f"/proc/{child}/uid_map", f"{INSIDE} {uid} 1")
@@ -219,10 +225,12 @@ def _become_user(uid: int) -> None:
 def stranger(pid: int) -> int:
     """Return a user id that no account and no other living trial has; `pid` is the trial's."""
     with open("/proc/self/uid_map") as file:
-        start, _, length = map(int, file.read().split()[-3:])
-    if start + length > FIRST_UID + (1 << 22):
+        words = file.read().split()
+    start, _, length = map(int, words[-3:])
+    end = start + length
+    if end > FIRST_UID + (1 << 22):
         return FIRST_UID + pid
-    return start + length - 1 - pid % max(1, length // 2)
+    return end - 1 - pid % max(1, length // 2)
 
 
 def _program(control: socket.socket, fds: list[int], code: bytes) -> None:
@@ -233,16 +241,16 @@ def _program(control: socket.socket, fds: list[int], code: bytes) -> None:
 def _exec(spec: wire.Message, peer: int, code: bytes) -> None:
     """Become the program that builds the sandbox, as a user of its own."""
     if os.geteuid() == 0:
-        uncover(spec["prefixes"])
+        _uncover(spec["prefixes"])
         _become_user(stranger(os.getpid()))
     kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
-    argv = spec["argv"]
     # Words of its command line stand for descriptors: of the socket, of our code, of its files.
     numbers = {"PEER": str(peer), "CODE": _memory_file("CODE", code)}
     for name, text in spec["contents"].items():
         numbers[name] = _memory_file(name, text.encode("latin-1"))
     os.set_inheritable(peer, True)
-    os.execve(argv[0], [numbers.get(word, word) for word in argv], {})
+    argv = [numbers.get(word, word) for word in spec["argv"]]
+    os.execve(argv[0], argv, {})
 
 
 def _memory_file(name: str, content: bytes) -> str:
@@ -268,7 +276,7 @@ def _serve_bare(_spec: wire.Message, peer: int) -> None:
 # And that of control groups, later: its root is to be the sandbox's own.
 ALL = kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS
 STAGE = "/tmp"  # noqa: S108 - any folder will do: what we mount on it, nobody else sees
-DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 SIOCSIFFLAGS = 0x8914
 LO_UP = struct.pack("16sh", b"lo", 1)
 MOUNT_FLAGS = {
@@ -287,7 +295,7 @@ def _build(spec: wire.Message) -> None:
     kernel.unshare(kernel.NEWCGROUP)
     # Opened before the change of user: root's own interpreter may lie below a closed folder.
     sources = {}
-    for path in [*spec["binds"], *(f"/dev/{name}" for name in DEVICES)]:
+    for path in (*spec["binds"], *DEVICES):
         sources[path] = os.open(path, os.O_PATH | os.O_CLOEXEC)
     if os.getuid() != INSIDE:
         _become_user(INSIDE)
@@ -310,7 +318,8 @@ def _build(spec: wire.Message) -> None:
 
 
 def _mount_tmpfs(path: str, options: str) -> None:
-    kernel.mount("tmpfs", path, "tmpfs", kernel.NOSUID | kernel.NODEV, options)
+    flags = kernel.NOSUID | kernel.NODEV
+    kernel.mount("tmpfs", path, "tmpfs", flags, options)
 
 
 def _bind(fd: int, path: str) -> None:
@@ -323,10 +332,10 @@ def _bind(fd: int, path: str) -> None:
 
 
 def _write_file(path: str, text: str) -> None:
-    os.makedirs(os.path.dirname(f".{path}"), exist_ok=True)
-    with open(f".{path}", "w") as file:
-        file.write(text)
-    os.chmod(f".{path}", 0o755 if text.startswith("#!") else 0o644)
+    place = f".{path}"
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    _write(place, text)
+    os.chmod(place, 0o755 if text.startswith("#!") else 0o644)
 
 
 def _furnish(spec: wire.Message) -> None:
@@ -335,7 +344,8 @@ def _furnish(spec: wire.Message) -> None:
     for path, target in spec["links"].items():
         os.makedirs(os.path.dirname(f".{path}"), exist_ok=True)
         os.symlink(target, f".{path}")
-    for path, (size, inodes, mode) in spec["tmpfs"].items():
+    for path, sizes in spec["tmpfs"].items():
+        size, inodes, mode = sizes
         os.makedirs(f".{path}", exist_ok=True)
         options = f"size={size},nr_inodes={inodes},mode={mode:o}"
         _mount_tmpfs(f".{path}", options)
@@ -349,13 +359,15 @@ def _furnish(spec: wire.Message) -> None:
 def _freeze(keep: set[str]) -> None:
     """Make every mount but `keep` read-only. A less privileged remount must repeat its flags."""
     with open("/proc/self/mountinfo") as file:
-        mounts = [line.split()[4:6] for line in file]
-    for escaped, options in mounts:
+        lines = file.readlines()
+    for line in lines:
+        escaped, options = line.split()[4:6]
         path = escaped.encode().decode("unicode_escape")
         # A device is not made safer by it.
         if path in keep or path.startswith("/dev/"):
             continue
-        flags = kernel.REMOUNT | kernel.BIND | kernel.RDONLY | kernel.NOSUID | kernel.NODEV
+        flags = kernel.REMOUNT | kernel.BIND
+        flags |= kernel.RDONLY | kernel.NOSUID | kernel.NODEV
         for word in options.split(","):
             flags |= MOUNT_FLAGS.get(word, 0)
         kernel.mount("", path, "", flags)
@@ -373,20 +385,21 @@ def _settle(spec: wire.Message) -> None:
     kernel.install_filter(spec["seccomp"].encode("latin-1"))
 
 
-def uncover(prefixes: list[str]) -> None:
+def _uncover(prefixes: list[str]) -> None:
     """Open a way to each of these folders for other users, in a mount namespace of our own.
 
     The first folder on a way that is closed to them is covered; nothing else below it is seen.
     """
-    covers = {prefix: _first_closed(prefix) for prefix in prefixes}
-    covers = {prefix: closed for prefix, closed in covers.items() if closed}
-    if not covers:
+    closed = {prefix: _first_closed(prefix) for prefix in prefixes}
+    covered = [prefix for prefix in prefixes if closed[prefix]]
+    if not covered:
         return
     kernel.unshare(kernel.NEWNS)
     kernel.mount("", "/", "", kernel.REC | kernel.PRIVATE)
-    ways = {prefix: os.open(prefix, os.O_PATH) for prefix in covers}
-    for closed in set(covers.values()):
-        _mount_tmpfs(closed, "mode=0755,size=64k")
+    # Opened in the new namespace: the kernel binds nothing from another one.
+    ways = {prefix: os.open(prefix, os.O_PATH) for prefix in covered}
+    for folder in {closed[prefix] for prefix in covered}:
+        _mount_tmpfs(folder, "mode=0755,size=64k")
     for prefix, way in ways.items():
         os.makedirs(prefix, exist_ok=True)
         flags = kernel.BIND | kernel.REC | kernel.RDONLY

@@ -69,11 +69,9 @@ class Scripts:
 
     def words(self, argv: list[str]) -> list[str] | None:
         """Return the script and its arguments, as they would arrive; None if an exec must run."""
-        words: list[str] = []
-        for call in CALLS:
-            if argv[: len(call)] == call:
-                words = argv[len(call) :]
-                break
+        calls = [call for call in CALLS if argv[: len(call)] == call]
+        start = len(calls[0]) if calls else len(argv)
+        words = argv[start:]
         if not words or words[0] not in self.pinned:
             return None
         try:
@@ -96,7 +94,8 @@ class Scripts:
         if os.path.lexists(f"{self.env['HOME']}/.local"):
             return False
         self._load()
-        neighbours = os.listdir(os.path.dirname(path) or ".")
+        folder = os.path.dirname(path) or "."
+        neighbours = os.listdir(folder)
         stems = {name.partition(".")[0] for name in neighbours}
         return bool(self.pinned) and self.loaded.isdisjoint(stems)
 
@@ -162,15 +161,16 @@ def detach(streams: list[int]) -> None:
 def _become(words: list[str], env: dict[str, str]) -> NoReturn:
     """Do what Python does between its start and the first line of a script, and all after that."""
     path = f"{os.getcwd()}/{words[0]}"
+    folder = os.path.dirname(os.path.realpath(path))
     sys.argv = words
     sys.orig_argv = ["python3", *words]
-    sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+    sys.path.insert(0, folder)
     furnish(env)
     kernel.run_main(os.fsencode(path))
 
 
 def furnish(env: dict[str, str]) -> None:
-    """Environment, streams and a `__main__` as a Python that was just started has them."""
+    """Make environment, streams and `__main__` as a Python that was just started has them."""
     os.environ.clear()
     os.environ.update(env)
     sys.executable = sys._base_executable = _which("python3", env["PATH"])  # type: ignore[attr-defined]  # noqa: SLF001
@@ -189,7 +189,8 @@ def _open_streams() -> None:
         ("stdout", "w", "surrogateescape"),
         ("stderr", "w", "backslashreplace"),
     )
-    for fd, (name, mode, errors) in enumerate(streams):
+    for fd, description in enumerate(streams):
+        name, mode, errors = description
         binary = open(fd, f"{mode}b", closefd=False)  # noqa: SIM115 - as long as we live
         binary.raw.name = f"<{name}>"  # type: ignore[attr-defined]
         stream = io.TextIOWrapper(binary, "utf-8", errors, "\n", line_buffering=fd == 2)
@@ -204,8 +205,9 @@ def _renew_main() -> None:
     if sys.version_info < (3, 14):
         main.__annotations__ = {}
     sys.modules["__main__"] = main
-    for name in [name for name in sys.modules if name.startswith("agenteval.")]:
-        del sys.modules[name]
+    for name in [*sys.modules]:
+        if name.startswith("agenteval."):
+            del sys.modules[name]
 
 
 # Judges.
@@ -251,10 +253,11 @@ def _do(act: Act, order: wire.Message) -> None:
 
 
 def sealed(key: bytes, content: bytes) -> bytes:
-    """XOR with a one-time pad from the key; applying it twice gives the text back."""
+    """Return the XOR with a one-time pad from the key; applied twice, it gives the text back."""
     size = len(content)
     pad = _sha3.shake_256(key).digest(size)
-    number = int.from_bytes(content, "little") ^ int.from_bytes(pad, "little")
+    number = int.from_bytes(content, "little")
+    number ^= int.from_bytes(pad, "little")
     return number.to_bytes(size, "little")
 
 
@@ -272,9 +275,12 @@ def run_test(order: wire.Message, env: dict[str, str]) -> tuple[int, bytes]:
     sys.orig_argv = ["python3", "-c"]
     output = sys.stdout = sys.stderr = io.StringIO()
     module = sys.modules[HELP] = type(sys)(HELP)
-    exec(compile(order["help"], HELP, "exec"), module.__dict__)  # noqa: S102 - our own
+    program = compile(order["help"], HELP, "exec")
+    exec(program, module.__dict__)  # noqa: S102 - our own
     has_ended = module.begin(order)
     text = output.getvalue()
+    code = 1
     if has_ended:
+        code = 0
         text += order["word"]
-    return 0 if has_ended else 1, text.encode(errors="replace")
+    return code, text.encode(errors="replace")

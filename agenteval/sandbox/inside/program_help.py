@@ -60,7 +60,12 @@ def select(sql: str, *, database: str, before: Any = ()) -> tuple[list[str], lis
 
     Each has a process and a copy of its own: a query that changes something spoils no other.
     """
-    question = {"do": "select", "database": database, "before": list(before), "sql": sql}
+    question = {
+        "do": "select",
+        "database": database,
+        "before": list(before),
+        "sql": sql,
+    }
     process = _Subject()
     try:
         names, rows = process.answer(question)["value"]
@@ -130,20 +135,23 @@ class _Subject:
         if not isinstance(answer, dict):
             raise Broken("an answer of another form")
         if "raised" in answer:
-            raise Raised([*map(str, answer["raised"]), "?"], str(answer.get("said")))
+            kinds = [*map(str, answer["raised"]), "?"]
+            raise Raised(kinds, str(answer.get("said")))
         return answer
 
     def _line(self) -> bytes:
         line = b""
         until = time.monotonic() + SECONDS
         while not line.endswith(b"\n"):
-            seconds = max(0.0, until - time.monotonic())
-            ready, _, _ = waiting.select([self._from], [], [], seconds)
+            left = max(0.0, until - time.monotonic())
+            ready, _, _ = waiting.select([self._from], [], [], left)
             if not ready:
                 raise ValueError(f"none in {SECONDS:g} s")
             part = os.read(self._from, 1 << 16)
-            if not part or len(line) > LONGEST:
-                raise ValueError("the process ended" if not part else "too long a one")
+            if not part:
+                raise ValueError("the process ended")
+            if len(line) > LONGEST:
+                raise ValueError("too long a one")
             line += part
         return line
 
@@ -161,9 +169,11 @@ def begin(order: dict[str, Any]) -> bool:
     known.update(json.loads(order["argument"]))
     source = order["source"]
     name = "<program>"
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    lines = source.splitlines(keepends=True)
+    linecache.cache[name] = (len(source), None, lines, name)
+    main = sys.modules["__main__"]
     try:
-        exec(compile(source, name, "exec"), sys.modules["__main__"].__dict__)  # noqa: S102
+        exec(compile(source, name, "exec"), main.__dict__)  # noqa: S102
     except SystemExit:
         print("it ended by exit; what passes comes to its last line")
         return False

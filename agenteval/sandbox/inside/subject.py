@@ -13,7 +13,7 @@ Answer = dict[str, Any]
 
 
 def serve() -> None:
-    """A question a line from the standard input, an answer a line to the standard output."""
+    """Answer each line of the standard input, a question, by a line on the standard output."""
     answers = os.fdopen(os.dup(1), "w")
     nothing = os.open(os.devnull, os.O_RDWR)
     # What the module prints is no answer.
@@ -21,7 +21,8 @@ def serve() -> None:
     questions = os.fdopen(os.dup(0))
     os.dup2(nothing, 0)
     for line in questions:
-        print(_answer(json.loads(line)), file=answers, flush=True)
+        answer = _answer(json.loads(line))
+        print(answer, file=answers, flush=True)
 
 
 def _answer(question: Answer) -> str:
@@ -31,11 +32,18 @@ def _answer(question: Answer) -> str:
         return json.dumps(answer)
     except BaseException as error:  # noqa: BLE001 - whatever a module of somebody else's raises
         kinds = [kind.__name__ for kind in type(error).__mro__]
-        return json.dumps({"raised": kinds, "said": str(error)})
+        answer = {"raised": kinds, "said": str(error)}
+        return json.dumps(answer)
 
 
-def _call(path: str, function: str, arguments: list[Any], options: Answer) -> Answer:
-    value = _module(path)[function](*arguments, **options)
+def _call(
+    path: str,
+    function: str,
+    arguments: list[Any],
+    options: Answer,
+) -> Answer:
+    module = _module(path)
+    value = module[function](*arguments, **options)
     return {"value": value, "arguments": arguments}
 
 
@@ -44,10 +52,11 @@ _LOADED: dict[str, Answer] = {}
 
 def _module(path: str) -> Answer:
     if path not in _LOADED:
-        name = os.path.basename(path).removesuffix(".py")
+        folder, name = os.path.split(os.path.abspath(path))
+        name = name.removesuffix(".py")
         module = sys.modules[name] = type(sys)(name)
         module.__file__ = path
-        sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+        sys.path.insert(0, folder)
         with open(path, encoding="utf-8") as file:
             code = compile(file.read(), path, "exec")
         exec(code, module.__dict__)  # noqa: S102 - that is what is tested

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SOCKETS = "/proc/self/net/sockstat"
+GROUPS = "/sys/fs/cgroup"
 # Bytes of the kernel's memory, which no other figure counts. Of a socket: its buffer's default size
 # and the overhead; of an open file, its inode and name; of one piece of address space, its part of
 # the tree; of one file that one epoll watches.
@@ -38,17 +39,18 @@ class Process:
 
     def __init__(self, pid: int, stat: bytes) -> None:
         fields = stat[stat.rindex(b")") + 2 :].split()
+        user, system, children_user, children_system = map(int, fields[11:15])
         self.pid = pid
         self.parent = int(fields[1])
-        self.own = (int(fields[11]) + int(fields[12])) / TICK
-        self.waited = (int(fields[13]) + int(fields[14])) / TICK
+        self.own = (user + system) / TICK
+        self.waited = (children_user + children_system) / TICK
         self.threads = int(fields[17])
         self.space = int(fields[20])
         self.resident = int(fields[21]) * PAGE
 
     @property
     def mappings(self) -> int:
-        """The most that can be in its address space."""
+        """Return the most mappings that its address space can hold."""
         return min(MAPPINGS, self.space // PAGE)
 
 
@@ -59,19 +61,19 @@ def processes() -> list[Process]:
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
-                    by_pid[int(name)] = Process(int(name), file.read())
+                    pid = int(name)
+                    by_pid[pid] = Process(pid, file.read())
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it ended while we looked
-    me = os.getpid()
-    if me == 1:
-        by_pid.pop(me, None)
-        return list(by_pid.values())
-    family = {me}
+    own = os.getpid()
+    family = {own}
+    if own == 1:  # all others are below it
+        family |= by_pid.keys()
     size = 0
     while size < len(family):
         size = len(family)
         family |= {process.pid for process in by_pid.values() if process.parent in family}
-    return [process for process in by_pid.values() if process.pid in family - {me}]
+    return [process for pid, process in by_pid.items() if pid in family and pid != own]
 
 
 class Meter:
@@ -108,7 +110,12 @@ def _reaped() -> float:
     return spent.ru_utime + spent.ru_stime
 
 
-def struck(limits: dict[str, int], places: list[str], meter: Meter, until: float) -> str:
+def struck(
+    limits: dict[str, int],
+    places: list[str],
+    meter: Meter,
+    until: float,
+) -> str:
     """Return the limit that the running call breaks, or ""; its time is over at `until`."""
     alive = processes()
     if sum(process.threads for process in alive) > limits["processes"]:
@@ -116,7 +123,8 @@ def struck(limits: dict[str, int], places: list[str], meter: Meter, until: float
     if meter.seconds(alive) > limits["cpu_seconds"]:
         return "cpu"
     files = sum(map(_files, alive))
-    stored = sum(map(_stored, places)) + SOCKET * _sockets() + FILE * files
+    stored = sum(map(_stored, places))
+    stored += SOCKET * _sockets() + FILE * files
     # All are upper bounds: resident counts a shared page once for each process, few programs use
     # all their address space, and fewer watch files. So measure again, exactly, before killing.
     most = stored + WATCH * (files // 2) ** 2
@@ -188,8 +196,7 @@ def memory_group() -> str:
     if os.getpid() != 1:
         return ""
     # Of version 2, of version 1.
-    for name in ("memory.events", "memory/memory.oom_control"):
-        file = f"/sys/fs/cgroup/{name}"
+    for file in (f"{GROUPS}/memory.events", f"{GROUPS}/memory/memory.oom_control"):
         if os.access(file, os.R_OK):
             return file
     return ""
@@ -210,13 +217,17 @@ def full(limits: dict[str, int], places: list[str]) -> str:
     """Return the limit of the trial's own filesystems that was reached; "" for none."""
     if inodes(places) >= limits["inodes"]:
         return "inodes"
-    return "workspace" if any(os.statvfs(place).f_bavail == 0 for place in places) else ""
+    for place in places:
+        if os.statvfs(place).f_bavail == 0:
+            return "workspace"
+    return ""
 
 
 def inodes(places: list[str]) -> int:
     """Return the number of inodes in the place that has most of them."""
-    disks = [os.statvfs(place) for place in places]
-    return max((disk.f_files - disk.f_ffree for disk in disks), default=0)
+    disks = map(os.statvfs, places)
+    used = [disk.f_files - disk.f_ffree for disk in disks]
+    return max(used, default=0)
 
 
 def _stored(place: str) -> int:
@@ -226,22 +237,20 @@ def _stored(place: str) -> int:
 
 def _proportional(process: Process) -> int:
     """Return its share of what it has in memory, and the page tables for that."""
-    share = _read_size(process.pid, "smaps_rollup", b"Pss:")
-    if share is None:
-        share = process.resident
-    return share + (_read_size(process.pid, "status", b"VmPTE:") or 0)
+    share = _read_size(process.pid, "smaps_rollup", b"Pss:", process.resident)
+    return share + _read_size(process.pid, "status", b"VmPTE:", 0)
 
 
-def _read_size(pid: int, name: str, start: bytes) -> int | None:
-    """Return the bytes in a line of a file of /proc; None if it ended or made itself unreadable."""
+def _read_size(pid: int, name: str, start: bytes, default: int) -> int:
+    """Return the bytes in a line of a file of /proc; if it is gone or unreadable, the default."""
     try:
         with open(f"/proc/{pid}/{name}", "rb") as file:
             for line in file:
                 if line.startswith(start):
                     return int(line.split()[1]) * 1024
     except OSError:
-        return None
-    return None
+        pass
+    return default
 
 
 # Control groups.
@@ -285,18 +294,17 @@ def lacking(group: str, family: Callable[[], set[int]], *, is_delegated: bool = 
     """
     if not group:
         return "this machine has no control groups of version 2"
-    controllers = _words(group, "cgroup.controllers")
-    missing = [name for name in NEEDED if name not in controllers]
-    keys = [group] + [f"{group}/{key}" for key in KEYS]
+    missing = {*NEEDED} - {*_words(group, "cgroup.controllers")}
+    keys = [group, *(f"{group}/{key}" for key in KEYS)]
     if missing:
-        why = f"has no controller {' and '.join(missing)}"
+        why = f"has no controller {' and '.join(sorted(missing))}"
     elif "domain" not in _words(group, "cgroup.type"):
         why = "is the root of all groups, or one of threads"
     elif not all(os.access(key, os.W_OK) for key in keys):
         why = "is not this user's"
     elif not is_delegated and os.path.exists(SYSTEMD) and not _delegated(group):
         why = "is systemd's, which has not delegated it"
-    elif not set(map(int, _words(group, "cgroup.procs"))) <= family():
+    elif not family().issuperset(map(int, _words(group, "cgroup.procs"))):
         why = "holds other processes as well"
     else:
         return ""
@@ -334,8 +342,8 @@ def divide(group: str) -> None:
     try:
         for pid in _words(group, "cgroup.procs"):
             _write(home, "cgroup.procs", pid)
-        controllers = _words(group, "cgroup.controllers")
-        signs = [f"+{name}" for name in WANTED if name in controllers]
+        controllers = {*WANTED} & {*_words(group, "cgroup.controllers")}
+        signs = [f"+{name}" for name in controllers]
         _write(group, "cgroup.subtree_control", " ".join(signs))
     except OSError:
         restore(group, os.getpid())
@@ -357,9 +365,11 @@ def restore(group: str, owner: int) -> None:
 def _abandoned(group: str, also: int = 0) -> Iterator[str]:
     """Yield the groups called as ours, whose owner has ended or is `also`."""
     for name in os.listdir(group):
-        owner = name.removeprefix(HOME).removeprefix(OURS).partition("-")[0]
-        is_ours = name.startswith(OURS) and owner.isdigit()
-        if is_ours and (int(owner) == also or not os.path.exists(f"/proc/{owner}")):
+        suffix = name.removeprefix(HOME).removeprefix(OURS)
+        owner = suffix.partition("-")[0]
+        if not name.startswith(OURS) or not owner.isdigit():
+            continue
+        if int(owner) == also or not os.path.exists(f"/proc/{owner}"):
             yield name
 
 
@@ -417,7 +427,9 @@ def controllers(group: str) -> tuple[str, ...]:
 def count(group: str, name: str, key: str) -> int:
     """Return how often something happened in a group."""
     words = _words(group, name)
-    return int(words[words.index(key) + 1]) if key in words else 0
+    if key not in words:
+        return 0
+    return int(words[words.index(key) + 1])
 
 
 def _write(group: str, name: str, text: str) -> None:

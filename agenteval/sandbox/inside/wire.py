@@ -47,7 +47,8 @@ def lengths(header: bytes) -> tuple[int, int]:
 
 def reply(fd: int, message: Message, body: bytes = b"") -> None:
     """Answer the evaluator."""
-    write(fd, frame(json(message).encode(), body))
+    text = json(message).encode()
+    write(fd, frame(text, body))
 
 
 def write(fd: int, content: bytes) -> None:
@@ -68,8 +69,9 @@ def receive(fd: int) -> tuple[Message, bytes] | None:
 
 
 def frame(text: bytes, body: bytes) -> bytes:
-    header = len(text).to_bytes(4, "big") + len(body).to_bytes(4, "big")
-    return header + text + body
+    text_size = len(text).to_bytes(4, "big")
+    body_size = len(body).to_bytes(4, "big")
+    return text_size + body_size + text + body
 
 
 def json(value: Any) -> str:
@@ -86,7 +88,8 @@ def json(value: Any) -> str:
         return f"[{','.join(map(json, value))}]"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int) or (isinstance(value, float) and abs(value) <= GREATEST):
+    is_finite = isinstance(value, float) and abs(value) <= GREATEST
+    if is_finite or isinstance(value, int):
         return repr(value)
     return "null"
 
@@ -137,7 +140,8 @@ def _rest(fd: int, most: int) -> bytes:
     """
     rest = bytearray()
     while len(rest) < most:
-        part = os.read(fd, min(_CHUNK, most - len(rest)))
+        wanted = most - len(rest)
+        part = os.read(fd, min(_CHUNK, wanted))
         if not part:
             break
         rest += part
@@ -145,7 +149,12 @@ def _rest(fd: int, most: int) -> bytes:
 
 
 def read_lines(
-    path: str, first: int, count: int | None, *, keep: int, most: int
+    path: str,
+    first: int,
+    count: int | None,
+    *,
+    keep: int,
+    most: int,
 ) -> tuple[bytes, bool]:
     """Return `count` lines (None: all) from the `first` on, counted from 1, and if there is more.
 
@@ -156,11 +165,13 @@ def read_lines(
     with os.fdopen(fd, "rb") as file:
         _must_be_regular(fd, path)
         content = _step_over(file, first - 1, path, most)
-        content += file.read(max(0, keep + 1 - len(content)))
+        wanted = keep + 1 - len(content)
+        content += file.read(max(0, wanted))
     if count is not None:
         lines = content.split(b"\n", count)
         if len(lines) > count:
-            content = content[: len(content) - len(lines[count])]
+            rest = lines[count]
+            content = content.removesuffix(rest)
     return content[:keep], len(content) > keep
 
 
@@ -191,7 +202,8 @@ def stamp(paths: list[str]) -> str:
         except (OSError, ValueError) as error:
             parts.append(type(error).__name__)
             continue
-        if time.clock_gettime(time.CLOCK_REALTIME) - status.st_ctime < SETTLED:
+        now = time.clock_gettime(time.CLOCK_REALTIME)
+        if now - status.st_ctime < SETTLED:
             return ""
         parts.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}")
     return ",".join(parts)
@@ -201,13 +213,14 @@ def write_file(root: str, path: str, content: bytes) -> None:
     """Write below `root`, making folders and following no link. A `#!` makes it executable."""
     *folders, name = _steps(path)
     mode = 0o755 if content.startswith(b"#!") else 0o644
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    flags = os.O_WRONLY | os.O_CREAT | OPEN
+    folder = os.open(root, os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for step in folders:
             deeper = _enter(folder, step)
             os.close(folder)
             folder = deeper
-        fd = os.open(name, os.O_WRONLY | os.O_CREAT | OPEN, mode, dir_fd=folder)
+        fd = os.open(name, flags, mode, dir_fd=folder)
         with os.fdopen(fd, "wb") as file:
             _must_be_regular(fd, path)
             file.truncate(0)
@@ -228,7 +241,7 @@ def _enter(folder: int, step: str) -> int:
         os.mkdir(step, 0o755, dir_fd=folder)
     except FileExistsError:
         pass
-    return os.open(step, os.O_RDONLY | os.O_DIRECTORY | OPEN, dir_fd=folder)
+    return os.open(step, os.O_DIRECTORY | OPEN, dir_fd=folder)
 
 
 def _must_be_regular(fd: int, path: str) -> int:
