@@ -89,18 +89,15 @@ class _Clients:
         """Start the threads that answer, and another for one that a defect of ours has ended."""
         self._pool = [thread for thread in self._pool if thread.is_alive()]
         while len(self._pool) < self._bounds.threads:
-            self._pool.append(
-                threading.Thread(
-                    target=self._answer_all,
-                    daemon=True,
-                )
-            )
-            self._pool[-1].start()
+            thread = threading.Thread(target=self._answer_all, daemon=True)
+            self._pool.append(thread)
+            thread.start()
 
     def _is_full(self) -> bool:
         """Return True if no client could make way; a new one then waits in the kernel's queue."""
         clients = list(self._connections)
-        return len(clients) >= self._bounds.connections and all(one.is_whole for one in clients)
+        are_whole = all(client.is_whole for client in clients)
+        return are_whole and len(clients) >= self._bounds.connections
 
     def _listen(self, *, accepts: bool) -> None:
         if accepts and not self._is_listening:
@@ -126,12 +123,9 @@ class _Clients:
     def _seconds(self, end: float) -> float:
         if not self._is_listening:
             return FULL
-        waiting = (one.since for one in self._connections if not one.is_whole)
+        waiting = (client.since for client in self._connections if not client.is_whole)
         first = min(waiting, default=end) + self._bounds.head
-        return max(
-            min(end, first) - time.monotonic(),
-            0.001,
-        )
+        return max(min(end, first) - time.monotonic(), 0.001)
 
     def _take(self) -> bool:
         try:
@@ -160,7 +154,7 @@ class _Clients:
             self._drop(client)
             return
         client.received += part
-        held = sum(len(one.received) for one in self._connections)
+        held = sum(len(other.received) for other in self._connections)
         if len(client.received) > 2 * asking.MOST or held > self._bounds.held_bytes:
             self._drop(client)
         elif not part:
@@ -195,11 +189,7 @@ class _Clients:
             return
         words, payload = question
         variables = dict(word.partition("=")[::2] for word in words[:2])
-        answer = self._judging.reply(
-            words[2:],
-            variables,
-            payload,
-        )
+        answer = self._judging.reply(words[2:], variables, payload)
         # A reason quotes what a model wrote, and that may be no text.
         out = answer.out.encode("utf-8", "backslashreplace")
         err = answer.err.encode("utf-8", "backslashreplace")

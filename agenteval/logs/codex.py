@@ -14,22 +14,20 @@ from typing import Any
 
 from agenteval.logs.json import (
     Found,
-    Line,
     Object,
     at,
+    check_keys,
     code_at,
     full_part,
     name_at,
-    nested,
     outcome_in,
     read_lines,
-    take_faults,
+    session_of,
     text_at,
     usage_in,
     when,
     words,
 )
-from agenteval.logs.packed import by_place
 from agenteval.logs.tool_calls import bash_call, called
 from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
 from agenteval.trial.trial import Usage
@@ -37,11 +35,6 @@ from agenteval.trial.trial import Usage
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:?|exited with code) (-?\d{1,9})")
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"}
 _RESULTS = {"function_call_output", "custom_tool_call_output", "tool_search_output"}
-_NEEDED = {
-    "function_call": ("call_id", "name", "arguments"),
-    "custom_tool_call": ("name",),
-    "function_call_output": ("call_id", "output"),
-}
 _ENVELOPES = {"session_meta", "turn_context", "response_item"}
 # In JavaScript that a model wrote
 _ASKS = re.compile(r"\btools\.exec_command\(\s*\{")
@@ -56,21 +49,9 @@ _FIRST = 600
 
 
 def read(path: Path) -> Found:
-    building = Building(
-        Session(
-            by_place(path),
-            agent="main",
-            path=str(path),
-        )
-    )
-    reading = _Reading(building)
-
-    def take(line: Line) -> Found:
-        yield from reading.take(line.value)
-        yield from take_faults(building, path, f"line {line.number}")
-
-    yield from read_lines(path, take)
-    session = building.session
+    reading = _Reading(session_of(path))
+    yield from read_lines(path, reading.take, reading.building)
+    session = reading.building.session
     if session.turns or session.part or session.version or reading.model:
         yield session
     else:
@@ -78,7 +59,8 @@ def read(path: Path) -> Found:
 
 
 def _begin(session: Session, meta: Object) -> None:
-    """The first one counts: a forked session has those of its parents behind it."""
+    """Take the session's own facts from the first such line."""
+    # A forked session has those of its parents behind it
     if session.version:
         return
     session.id = name_at(meta, "id") or session.id
@@ -107,9 +89,9 @@ class _Reading:
     def take(self, value: Object) -> Iterator[Session]:
         kind = text_at(value, "type")
         if kind in _ENVELOPES:
-            self.building.needs(value, "payload")
+            check_keys(self.building, value, "codex", "envelope")
         elif "payload" in value:
-            self.building.needs(value, "type")
+            check_keys(self.building, value, "codex", "any")
         payload = value.get("payload")
         # Older rollouts have no envelope.
         if not isinstance(payload, dict):
@@ -125,10 +107,7 @@ class _Reading:
             for part in full_part(self.building):
                 yield part
                 self.last = None
-            self._item(
-                payload,
-                when(value.get("timestamp")),
-            )
+            self._item(payload, when(value.get("timestamp")))
 
     def _context(self, item: Object) -> None:
         session = self.building.session
@@ -151,38 +130,20 @@ class _Reading:
             "reasoning_output_tokens",
             "cached_input_tokens",
         )
-        sums = map(
-            add,
-            astuple(turns[-1].usage),
-            astuple(usage),
-        )
+        sums = map(add, astuple(turns[-1].usage), astuple(usage))
         turns[-1].usage = Usage(*sums)
 
-    def _item(
-        self,
-        item: Object,
-        moment: float | None,
-    ) -> None:
+    def _item(self, item: Object, moment: float | None) -> None:
         kind = text_at(item, "type")
         if "call_id" in item or "role" in item:
-            self.building.needs(item, "type")
+            check_keys(self.building, item, "codex", "any")
         if kind == "message" and item.get("role") == "assistant":
-            self._turn(moment).text = words(item.get("content"))
+            self._begin_turn(moment).text = words(item.get("content"))
         elif kind in _CALLS:
-            self.building.needs(
-                item,
-                *_NEEDED.get(kind, ()),
-            )
-            self._call(
-                self._turn(moment, self.last),
-                item,
-                kind,
-            )
+            check_keys(self.building, item, "codex", kind)
+            self._call(self.last or self._begin_turn(moment), item, kind, moment)
         elif kind in _RESULTS:
-            self.building.needs(
-                item,
-                *_NEEDED.get(kind, ("call_id",)),
-            )
+            check_keys(self.building, item, "codex", kind)
             self._results(item)
 
     def _results(self, item: Object) -> None:
@@ -192,54 +153,35 @@ class _Reading:
             call = self.building.take_call(identifier)
             if call is None:
                 continue
-            _result(
-                self.building,
-                call,
-                item,
-                is_alone=number == 1,
-            )
+            _result(self.building, call, item, is_alone=number == 1)
             if id(call) in self._own:
                 self.last = None
 
-    def _turn(
-        self,
-        moment: float | None,
-        turn: LoggedTurn | None = None,
-    ) -> LoggedTurn:
-        """This turn, or else a new one."""
-        if turn is None:
-            turn = self.last = self.building.turn()
-            self._own.clear()
+    def _begin_turn(self, moment: float | None) -> LoggedTurn:
+        turn = self.last = self.building.turn()
+        self._own.clear()
         turn.at = moment
         turn.model = self.model
         return turn
 
-    def _call(
-        self,
-        turn: LoggedTurn,
-        item: Object,
-        kind: str,
-    ) -> None:
+    def _call(self, turn: LoggedTurn, item: Object, kind: str, moment: float | None) -> None:
+        turn.at = moment
+        turn.model = self.model
         keys = ("arguments", "input", "action")
-        arguments: Any = next(
-            (item[key] for key in keys if item.get(key) is not None),
-            {},
-        )
+        values = (item[key] for key in keys if item.get(key) is not None)
+        arguments: Any = next(values, {})
         name = text_at(item, "name") or kind
         identifier = name_at(item, "call_id") or name_at(item, "id")
         call = called(identifier, name, arguments)
         is_text = isinstance(arguments, str)
         # The input of such a tool is a text, and no JSON.
         if kind == "custom_tool_call" and is_text and call.malformed:
-            call = replace(
-                call,
-                arguments={"input": arguments},
-                malformed="",
-            )
+            call = replace(call, arguments={"input": arguments}, malformed="")
         calls = [call]
         commands = _script_commands(arguments) if name == "exec" and is_text else []
         if commands:
             bash_calls = [bash_call(text, identifier) for text in commands if text is not None]
+            # A command that the script computes stands in the script alone
             calls = bash_calls + calls if None in commands else bash_calls
             self._together[identifier] = len(calls)
         for call in calls:
@@ -248,22 +190,14 @@ class _Reading:
             self.building.called(turn, logged)
 
 
-def _result(
-    building: Building,
-    call: LoggedCall,
-    item: Object,
-    *,
-    is_alone: bool,
-) -> None:
+def _result(building: Building, call: LoggedCall, item: Object, *, is_alone: bool) -> None:
     """Record a result.
 
     If one script made several calls, each has its result, and none an exit code.
     """
     output = _unwrapped(item.get("output"))
     if isinstance(output, dict):
-        building.may_have(output, "metadata", "content", "success")
-        for metadata in nested(output, "metadata"):
-            building.may_have(metadata, "exit_code")
+        check_keys(building, output, "codex", "output")
     text = words(output if isinstance(output, str | list) else [output])
     building.set_reply(call, text or text_at(output, "content"))
     _record(call, output, is_alone=is_alone)
@@ -281,12 +215,7 @@ def _unwrapped(output: object) -> object:
     return output
 
 
-def _record(
-    call: LoggedCall,
-    output: object,
-    *,
-    is_alone: bool,
-) -> None:
+def _record(call: LoggedCall, output: object, *, is_alone: bool) -> None:
     head = _HEAD.match(call.said)
     code = code_at(output, "metadata", "exit_code")
     start = call.said[head.end() if head else 0 :][:_FIRST]
@@ -308,12 +237,8 @@ def _script_commands(script: str) -> list[str | None]:
     return [_command(script, *place) for place in pairwise([*begins, len(script)])]
 
 
-def _command(
-    script: str,
-    begin: int,
-    end: int,
-) -> str | None:
-    """The text of `cmd` in the object that begins there, which has no other in it."""
+def _command(script: str, begin: int, end: int) -> str | None:
+    """Return the text of `cmd` in the object that begins there, which has no other in it."""
     tokens = [","]
     for token in _TOKEN.finditer(script, begin, end):
         if not token[0].isspace():
@@ -332,13 +257,13 @@ def _text(literal: str) -> str | None:
     """Return the value of a literal; None for one with something put into it, or for none."""
     if literal[0] not in "\"'`" or (literal[0] == "`" and "${" in literal):
         return None
-    halves = _ESCAPE.sub(_escaped, literal[1:-1]).encode(
-        "utf-16",
-        "surrogatepass",
-    )
+    # A character beyond 16 bits may be written as two halves
+    halves = _ESCAPE.sub(_unescape, literal[1:-1]).encode("utf-16", "surrogatepass")
     return halves.decode("utf-16", "replace")
 
 
-def _escaped(found: re.Match[str]) -> str:
-    number = found[1] or found[2] or found[3]
-    return chr(int(number, 16)) if number else _NAMED.get(found[4], found[4])
+def _unescape(escape: re.Match[str]) -> str:
+    number = escape[1] or escape[2] or escape[3]
+    if number:
+        return chr(int(number, 16))
+    return _NAMED.get(escape[4], escape[4])

@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +37,7 @@ from agenteval.store.location import Location
 from agenteval.store.sql import SqlStore
 from agenteval.store.write import Entry
 from agenteval.trial.redaction import KnownKeys, Redactor, secrets_of
-from agenteval.trial.run import ModelCard, Run, Source
+from agenteval.trial.run import Run, Source
 from agenteval.trial.session import Fact, Skipped
 
 if TYPE_CHECKING:
@@ -67,7 +67,11 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
     Location(store).check_ours()
     policy = load_any(allowlist, roots=roots()) if allowlist else None
     places = _places(format_name, paths)
-    files = [*_files(places, by_ending=bool(paths))]
+    files = [
+        (log, file)
+        for log, place in places
+        for file in log.find_files(place, by_ending=bool(paths))
+    ]
     if format_name == AUTO and not files:
         raise UsageError(
             f"auto: no logs of {', '.join(FORMATS)} in their own places here. Name a format and a "
@@ -75,7 +79,9 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
         )
     with closing(sql.SqlStore(store)) as there:
         writer = there.log_writer(TAXONOMY_VERSION)
-        redactor = _redactor() if redact else None
+        # The keys in our own environment are known by their value as well
+        known = KnownKeys.of(secrets_of(os.environ))
+        redactor = Redactor(known=known) if redact else None
         taking = _Taking(there, policy, filters, redactor, note, writer)
         try:
             for place in {place: None for _, place in places}:
@@ -100,22 +106,9 @@ def _places(format_name: str, paths: Sequence[str]) -> list[tuple[LogFormat, Pat
     return [(log, place) for log in FORMATS.values() for place in log.places()]
 
 
-def _files(
-    places: Sequence[tuple[LogFormat, Path]], *, by_ending: bool
-) -> Iterator[tuple[LogFormat, Path]]:
-    for log, place in places:
-        for file in log.find_files(place, by_ending=by_ending):
-            yield log, file
-
-
 def looked_for(name: str) -> str:
     """Return the usual names of the files of a format."""
     return ", ".join(FORMATS[name].files)
-
-
-def _redactor() -> Redactor:
-    """It knows the keys in our own environment by their value as well."""
-    return Redactor(known=KnownKeys.of(secrets_of(os.environ)))
 
 
 @dataclass(slots=True)
@@ -135,11 +128,7 @@ class _Taking:
     def basis(self) -> str:
         return self.allowlist.digest if self.allowlist else ""
 
-    def files(
-        self,
-        files: Sequence[tuple[LogFormat, Path]],
-        workers: int | None,
-    ) -> None:
+    def files(self, files: Sequence[tuple[LogFormat, Path]], workers: int | None) -> None:
         self.runs = {run.id: run for run in self.store.runs() if run.source}
         self.intake.file_count = len(files)
         changed = [*self._changed(files)]
@@ -147,16 +136,8 @@ class _Taking:
         if self.redactor:
             # The same thing has the same mark in all of them.
             workers = 0
-        count = workers_for(
-            sum(size for *_, size in sized),
-            workers,
-        )
-        reading = Reading(
-            self.allowlist,
-            self.filters,
-            self.redactor,
-            self.writer.tables,
-        )
+        count = workers_for(sum(size for *_, size in sized), workers)
+        reading = Reading(self.allowlist, self.filters, self.redactor, self.writer.tables)
         with closing(Workers(reading, sized, count)) as reader:
             for number, (log, path, name, state) in enumerate(changed):
                 self.intake.files += 1
@@ -164,12 +145,7 @@ class _Taking:
                     self.writer.read(name, state)
             self.intake.lost_workers = reader.lost_workers
 
-    def _take_file(
-        self,
-        log: LogFormat,
-        path: Path,
-        batches: Iterator[Found | Unread],
-    ) -> bool:
+    def _take_file(self, log: LogFormat, path: Path, batches: Iterator[Found | Unread]) -> bool:
         """Take the results of a file; return True if it was read to its end."""
         is_whole = True
         is_bare = True
@@ -196,7 +172,8 @@ class _Taking:
     ) -> Iterator[tuple[LogFormat, Path, str, str]]:
         """Yield the files that changed since they were read, with the name and state to store."""
         for log, path in files:
-            name = self._key_of(log, path)
+            key = f"{log.name}\0{path.absolute()}\0{self.basis}\0{self.filters}"
+            name = hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()[:32]
             state = _state(path)
             if self.writer.has_read(name, state):
                 self.intake.files += 1
@@ -204,51 +181,26 @@ class _Taking:
             else:
                 yield log, path, name, state
 
-    def _key_of(
-        self,
-        log: LogFormat,
-        path: Path,
-    ) -> str:
-        key = f"{log.name}\0{path.absolute()}\0{self.basis}\0{self.filters}"
-        return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()[:32]
-
-    def _take(
-        self,
-        log: LogFormat,
-        things: Found,
-    ) -> None:
-        for thing in things:
-            if isinstance(thing, Skipped):
-                self.intake.skip(thing)
-            elif thing == EMPTY:
+    def _take(self, log: LogFormat, items: Found) -> None:
+        for item in items:
+            if isinstance(item, Skipped):
+                self.intake.skip(item)
+            elif item == EMPTY:
                 self.intake.empty += 1
-            elif thing == LEFT_OUT:
+            elif item == LEFT_OUT:
                 self.intake.left_out += 1
-            elif isinstance(thing, Counted):
-                self._keep(log, thing)
+            elif isinstance(item, Counted):
+                self._keep(log, item)
                 self.note(self.intake)
 
-    def _keep(
-        self,
-        log: LogFormat,
-        session: Counted,
-    ) -> None:
+    def _keep(self, log: LogFormat, session: Counted) -> None:
         run = self._run(log, session.entry)
-        how = self.writer.add(
-            run.id,
-            session.entry,
-        )
-        self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name)).add(
-            how,
-            session,
-        )
+        how = self.writer.add(run.id, session.entry)
+        taken = self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name))
+        taken.add(how, session)
 
-    def _run(
-        self,
-        log: LogFormat,
-        entry: Entry,
-    ) -> Run:
-        """The run that the session belongs to: of its format, its model and the list that judges.
+    def _run(self, log: LogFormat, entry: Entry) -> Run:
+        """Return the run of a session: of its format, its model and the list that judges.
 
         A copy of a session that does not name its model belongs where the session is.
         """
@@ -258,30 +210,21 @@ class _Taking:
             if run.source and (run.source.format, run.source.basis) == (log.name, self.basis)
         ]
         if not entry.model:
-            there = self.writer.run_of(
-                entry.session,
-                [run.id for run in own],
-            )
-            if there is not None:
-                return self.runs[there]
+            run_id = self.writer.run_of(entry.session, [run.id for run in own])
+            if run_id is not None:
+                return self.runs[run_id]
         name = entry.model or "unknown"
-        same_model = next(
-            (run for run in own if run.model.name == name),
-            None,
-        )
-        return same_model or self._new_run(log, name)
+        same_model = (run for run in own if run.model.name == name)
+        return next(same_model, None) or self._new_run(log, name)
 
-    def _new_run(
-        self,
-        log: LogFormat,
-        model: str,
-    ) -> Run:
+    def _new_run(self, log: LogFormat, model: str) -> Run:
         now = datetime.now(UTC)
-        card: ModelCard = measured.cards([model])[model]
+        card = replace(measured.cards([model])[model], name=model)
+        plain_model = re.sub(r"[^A-Za-z0-9._]", "-", model[:60])
         judged = self.allowlist is not None or Fact.DENIALS not in log.hidden
         run = Run(
-            id=f"{now:%Y%m%d-%H%M%S}-{log.name}-{_plain(model[:60])}",
-            model=replace(card, name=model),
+            id=f"{now:%Y%m%d-%H%M%S}-{log.name}-{plain_model}",
+            model=card,
             started=now.isoformat(timespec="milliseconds"),
             seed=0,
             trials_planned=0,
@@ -299,10 +242,6 @@ class _Taking:
         return run
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._]", "-", name)
-
-
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
@@ -316,14 +255,12 @@ def _state(path: Path) -> str:
 
     Empty if changes cannot be detected.
     """
-    stamps = []
-    for file in (path, path.with_name(f"{path.name}-wal")):
-        try:
-            status = file.stat()
-        except OSError:
-            continue
-        stamps.append(f"{status.st_size} {status.st_mtime_ns}")
     # OpenCode's tree: its parts are files of their own
     if path.parent.parent.name == "session":
         return ""
+    stamps = []
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        with suppress(OSError):
+            status = file.stat()
+            stamps.append(f"{status.st_size} {status.st_mtime_ns}")
     return "\n".join(stamps)

@@ -11,21 +11,32 @@ The functions at the end read a value at a path, and do for all readers what is 
 import json
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
-from agenteval.logs.packed import UNREADABLE, opened_log
-from agenteval.logs.tool_calls import DEEPEST, MOST_VALUES, TOO_DEEP, TOO_MANY, excess, is_deep
+from agenteval.logs.packed import UNREADABLE, by_place, opened_log
+from agenteval.logs.tool_calls import (
+    DEEPEST,
+    MOST_VALUES,
+    TOO_DEEP,
+    TOO_MANY,
+    called,
+    excess,
+    is_deep,
+)
+from agenteval.trial.call import ToolCall
 from agenteval.trial.session import Building, Recorded, Session, Skipped
 from agenteval.trial.trial import Usage
 
 Object = Mapping[str, Any]
 Found = Iterator[Session | Skipped]
+T = TypeVar("T")
 
 # Bytes of one line, or of one value of a document
 LONGEST = 1 << 25
@@ -372,28 +383,27 @@ def at(value: Any, *path: str) -> Any:
     return value
 
 
-def text_at(value: Any, key: str, *path: str) -> str:
-    """The text that stands there; empty where there is none."""
-    found = value.get(key) if isinstance(value, dict) else None
-    found = at(found, *path) if path else found
-    return found if isinstance(found, str) else ""
+def text_at(value: Any, *path: str) -> str:
+    """Return the text that stands there; empty where there is none."""
+    text = at(value, *path)
+    return text if isinstance(text, str) else ""
 
 
-def name_at(value: Any, key: str, *path: str) -> str:
-    """The id that stands there, which may be a whole number; empty where there is none."""
-    found = at(value, key, *path) if path or not isinstance(value, dict) else value.get(key)
-    return str(found) if type(found) in {str, int} else ""
+def name_at(value: Any, *path: str) -> str:
+    """Return the id that stands there, which may be a whole number; empty where there is none."""
+    name = at(value, *path)
+    return str(name) if type(name) in {str, int} else ""
 
 
-def nested(value: Object, key: str) -> list[Object]:
-    """Return the object that stands there, alone in a list; an empty list where there is none."""
-    inner = value.get(key)
-    return [inner] if isinstance(inner, dict) else []
+def object_at(value: Any, *path: str) -> Object:
+    """Return the object that stands there; an empty one where there is none."""
+    inner = at(value, *path)
+    return inner if isinstance(inner, dict) else {}
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects in a list; none where it is no list."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    """Return the objects in a list; none where it is no list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def count_at(value: Any, *path: str) -> int:
@@ -401,14 +411,14 @@ def count_at(value: Any, *path: str) -> int:
 
 
 def code_at(value: Any, *path: str) -> int | None:
-    """The exit code that stands there, where it can be one."""
-    found = at(value, *path)
-    is_one = isinstance(found, int) and not isinstance(found, bool) and abs(found) < 1 << 31
-    return found if is_one else None
+    """Return the exit code that stands there, where it can be one."""
+    code = at(value, *path)
+    is_code = type(code) is int and abs(code) < 1 << 31
+    return code if is_code else None
 
 
 def words(content: Any) -> str:
-    """The text of a message: a text itself, or that of its blocks."""
+    """Return the text of a message: a text itself, or that of its blocks."""
     if isinstance(content, str):
         return content
     texts = (text_at(block, "text") or text_at(block, "output") for block in objects(content))
@@ -416,28 +426,60 @@ def words(content: Any) -> str:
 
 
 def when(value: Any) -> float | None:
-    """Seconds since 1970: of a text, or of a number in seconds, milli- or nanoseconds."""
+    """Return seconds since 1970: of a text, or of a number in seconds, milli- or nanoseconds."""
     if isinstance(value, str):
         try:
-            found = datetime.fromisoformat(value).timestamp()
+            moment = datetime.fromisoformat(value).timestamp()
         except (ValueError, OverflowError):
             return when(int(value)) if value.isdecimal() and len(value) < 20 else None
-        return found if found > 0 else None
+        return moment if moment > 0 else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e20:
         return None
-    return value / (1e9 if value > 1e17 else 1e3 if value > 1e11 else 1.0)
+    if value > 1e17:
+        return value / 1e9
+    return value / 1e3 if value > 1e11 else float(value)
 
 
-# What readers share: the parts and the faults of a session that is being read, and its figures.
+def usage_in(
+    tokens: object, prompt: str, completion: str, reasoning: str = "", cached: str = ""
+) -> Usage:
+    """Return the counts of tokens under these keys; 0 for one that is not there."""
+    keys = (prompt, completion, reasoning, cached)
+    return Usage(*(count_at(tokens, key) for key in keys))
 
 
-def read_lines(path: Path, take: Callable[[Line], Found]) -> Found:
-    """Yield what `take` makes of each line, and the lines that cannot be read."""
+def call_at(
+    item: Object, identifier: str, name: str, arguments: str, *, missing: object = None
+) -> ToolCall:
+    """Return the call whose id, name and arguments stand under these keys.
+
+    Without arguments those of a call are empty, or what `missing` is.
+    """
+    value = item.get(arguments)
+    if value is None:
+        value = {} if missing is None else missing
+    return called(name_at(item, identifier), text_at(item, name), value)
+
+
+# The reading of a file, as far as it is the same for all formats.
+
+
+def session_of(path: Path, agent: str = "main") -> Building:
+    """Return a new session, which is named by its file until the log names it."""
+    return Building(Session(by_place(path), agent=agent, path=str(path)))
+
+
+def read_lines(path: Path, take: Callable[[Object], Found], building: Building) -> Found:
+    """Yield what `take` makes of each line, and what cannot be read.
+
+    The faults of the lines are those of `building`, with which other sessions may share them.
+    """
     for line in lines(path):
-        if isinstance(line, Line):
-            yield from take(line)
-        else:
+        if isinstance(line, Skipped):
             yield line
+        else:
+            yield from take(line.value)
+            yield from take_faults(building, path, f"line {line.number}")
 
 
 def read_members(path: Path, take: Callable[[str, Any], Found], *lists: str) -> Found:
@@ -456,41 +498,76 @@ def full_part(building: Building) -> Iterator[Session]:
         yield part
 
 
-def take_faults(
-    building: Building,
-    path: Path,
-    place: str,
-) -> Iterator[Skipped]:
+def take_faults(building: Building, path: Path, place: str) -> Iterator[Skipped]:
     """Yield the faults of the thing at this place as skipped parts, and clear them."""
     for fault in building.faults:
         yield Skipped(str(path), place, fault)
     building.faults.clear()
 
 
-def usage_in(
-    tokens: object, prompt: str, completion: str, reasoning: str = "", cached: str = ""
-) -> Usage:
-    """Return the counts of tokens under these keys; 0 for one that is not there."""
-    keys = (prompt, completion, reasoning, cached)
-    return Usage(*(count_at(tokens, key) for key in keys))
+class _Keys(NamedTuple):
+    """The keys of an object within another one, which stands at the path."""
 
-
-class _Phrase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    outcome: Recorded
-    patterns: tuple[str, ...]
+    path: tuple[str, ...]
+    needed: tuple[str, ...]
+    optional: tuple[str, ...]
 
 
 @cache
-def _phrases(format_name: str) -> list[tuple[re.Pattern[str], Recorded]]:
-    """Return the patterns in phrases.toml that show what became of a call, in their order."""
-    content = Path(__file__).with_name("phrases.toml").read_bytes()
-    phrases = msgspec.toml.decode(content, type=dict[str, list[_Phrase]])[format_name]
-    return [
-        (re.compile(pattern), phrase.outcome) for phrase in phrases for pattern in phrase.patterns
-    ]
+def _keys_of(format_name: str, kind: str) -> list[_Keys]:
+    """Return the keys in keys.toml of a kind of object; none where it lists none."""
+    keys = []
+    for text in _table("keys.toml", dict[str, dict[str, list[str]]])[format_name].get(kind, ()):
+        path, _, names = text.rpartition(": ")
+        steps = tuple(path.split(".")) if path else ()
+        needed = tuple(name[:-1] for name in names.split() if name.endswith("!"))
+        optional = tuple(name for name in names.split() if not name.endswith("!"))
+        keys.append(_Keys(steps, needed, optional))
+    return keys
 
 
-def outcome_in(text: str, format_name: str) -> Recorded | None:
-    """Return the outcome that a result's text shows; None where no phrase of the program fits."""
-    fitting = (outcome for pattern, outcome in _phrases(format_name) if pattern.match(text))
+def check_keys(building: Building, value: Object, format_name: str, kind: str) -> None:
+    """Record a fault for each key that an object of this kind lacks, or has misspelt."""
+    for path, needed, optional in _keys_of(format_name, kind):
+        for holder in _holders(value, path):
+            building.needs(holder, *needed)
+            building.may_have(holder, *optional)
+
+
+def _holders(value: Object, path: Sequence[str]) -> list[Object]:
+    """Return the objects at this path, of which a step with [] goes to each object of a list."""
+    holders = [value]
+    for step in path:
+        key = step.removesuffix("[]")
+        inner = [holder.get(key) for holder in holders]
+        if step == key:
+            holders = [one for one in inner if isinstance(one, dict)]
+        else:
+            holders = list(chain.from_iterable(map(objects, inner)))
+    return holders
+
+
+class _Phrases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    outcome: Recorded
+    starts: tuple[str, ...] = ()
+    has: tuple[str, ...] = ()
+
+
+@cache
+def _searches(name: str) -> list[tuple[Callable[[str], object], Recorded]]:
+    """Return the searches of one table in outcomes.toml, in their order."""
+    searches = list[tuple[Callable[[str], object], Recorded]]()
+    for entry in _table("outcomes.toml", dict[str, list[_Phrases]])[name]:
+        searches += [(re.compile(pattern).match, entry.outcome) for pattern in entry.starts]
+        searches += [(re.compile(pattern).search, entry.outcome) for pattern in entry.has]
+    return searches
+
+
+def outcome_in(text: str, name: str) -> Recorded | None:
+    """Return the outcome that a text shows by the table of this name; None where none fits."""
+    fitting = (outcome for search, outcome in _searches(name) if search(text))
     return next(fitting, None)
+
+
+def _table(name: str, kind: type[T]) -> T:
+    return msgspec.toml.decode(Path(__file__).with_name(name).read_bytes(), type=kind)
