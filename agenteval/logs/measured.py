@@ -46,13 +46,16 @@ def import_counts(file: Path, store: str) -> Iterator[ImportedCounts]:
     model_cards = cards(tables)
     with closing(sql.SqlStore(store)) as there:
         for model, table in tables.items():
-            name = f"{now:%Y%m%d-%H%M%S}-{model.replace('/', '-').replace(' ', '-')}"
-            stamp = now.isoformat(timespec="milliseconds")
-            yield there.add_imported(
-                ImportedCounts(
-                    name, model_cards[model], stamp, str(file), table.trials, table.counts
-                )
+            plain = model.replace("/", "-").replace(" ", "-")
+            imported = ImportedCounts(
+                id=f"{now:%Y%m%d-%H%M%S}-{plain}",
+                model=model_cards[model],
+                imported=now.isoformat(timespec="milliseconds"),
+                source=str(file),
+                trials=table.trials,
+                counts=table.counts,
             )
+            yield there.add_imported(imported)
 
 
 def cards(models: Iterable[str]) -> Mapping[str, ModelCard]:
@@ -75,27 +78,20 @@ def _card(name: str, entry: ModelEntry | None) -> ModelCard:
 
 
 def _configured() -> Mapping[str, ModelEntry]:
-    """Nothing of a broken agenteval.toml, with a line of the log: counts stand without it."""
+    """Return the models of agenteval.toml; none of a broken one: counts stand without it."""
     try:
         return load_models(roots())
     except UsageError as error:
-        said = str(error).partition("\n")[0]
-        logging.getLogger(__name__).warning(
-            "agenteval: %s; it is left out",
-            visible(said),
-        )
+        reason = visible(str(error).partition("\n")[0])
+        logging.getLogger(__name__).warning("agenteval: %s; it is left out", reason)
         return {}
 
 
 def read_log(paths: Sequence[str], window: float) -> LogView:
     """Return the contents of the logs, the oldest file first. Raises UsageError."""
     log = VllmLog()
-    window_loads = loads(
-        windows(
-            log.entries(log_lines(paths)),
-            window,
-        )
-    )
+    entries = log.entries(log_lines(paths))
+    window_loads = loads(windows(entries, window))
     if not window_loads:
         raise UsageError(f"{', '.join(paths)}: {_why_none(log)}")
     return LogView(
@@ -139,10 +135,8 @@ class _CallLine(BaseModel):
 
 def _load_article(*, roots: Sequence[Path]) -> Mapping[str, Sessions]:
     """Every model's sessions, each the calls of one sub-agent in order. Raises UsageError."""
-    path = next(
-        (root / CALLS for root in roots if (root / CALLS).is_file()),
-        None,
-    )
+    paths = (root / CALLS for root in roots if (root / CALLS).is_file())
+    path = next(paths, None)
     if path is None:
         raise UsageError(f"{CALLS}: not found in {', '.join(map(str, roots))}. Install it again")
     models: dict[str, dict[str, list[ToolCall]]] = {}
@@ -173,14 +167,13 @@ def view_of_article() -> View:
     for model, sessions in _load_article(roots=where).items():
         classes = [[_primary(call, policy) for call in calls] for calls in sessions]
         # Which calls belong to one trial was not published: the sessions were made up.
-        counts[model] = replace(
-            ErrorCounts.of(classes),
-            by_trial=False,
-        )
-    title = "The published comparison, judged again from calls written after it"
-    texts = build.class_texts()
-    rows = catalogue.fold(ARTICLE)
-    return build_counts_view(title, counts, classes=texts, fold=rows)
+        counts[model] = replace(ErrorCounts.of(classes), by_trial=False)
+    return build_counts_view(
+        "The published comparison, judged again from calls written after it",
+        counts,
+        classes=build.class_texts(),
+        fold=catalogue.fold(ARTICLE),
+    )
 
 
 def _primary(call: ToolCall, policy: Policy) -> str | None:
