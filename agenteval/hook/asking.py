@@ -73,7 +73,11 @@ def _option(options: list[str], name: str) -> str:
     return options[options.index(name) + 1] if name in options[:-1] else ""
 
 
-def _unanswered(options: list[str], shell: list[str], why: str) -> int:
+def _unanswered(
+    options: list[str],
+    shell: list[str],
+    why: str,
+) -> int:
     """Say why there is no answer, and return the exit code of the way that the hook fails."""
     way = "--observe" if "--observe" in options else f"--fail {_option(options, '--fail')}"
     is_open = way in {"--observe", "--fail open"}
@@ -118,7 +122,12 @@ def ask(options: list[str], payload: bytes) -> tuple[int, bytes, bytes]:
     project = _variable("CLAUDE_PROJECT_DIR")
     words = [f"cwd={here}", f"CLAUDE_PROJECT_DIR={project}", *options]
     head = "\0".join(words).encode("utf-8", "surrogateescape")
-    _send(talk, b"%d\n%b%b" % (len(head), head, payload), pid, until)
+    _send(
+        talk,
+        b"%d\n%b%b" % (len(head), head, payload),
+        pid,
+        until,
+    )
     talk.shutdown(_socket.SHUT_WR)
     answer = b""
     while part := _received(talk, pid, until):
@@ -205,7 +214,12 @@ def _check_running(pid: int) -> None:
         raise NoAnswerError(f"the resident process {pid} is stopped: `agenteval hook stop` ends it")
 
 
-def _send(talk: "_socket.socket", question: bytes, pid: int, until: float) -> None:
+def _send(
+    talk: "_socket.socket",
+    question: bytes,
+    pid: int,
+    until: float,
+) -> None:
     rest = memoryview(question)
     while rest:
         talk.settimeout(LOOK_AFTER)
@@ -215,7 +229,11 @@ def _send(talk: "_socket.socket", question: bytes, pid: int, until: float) -> No
             _check_in_time(pid, until)
 
 
-def _received(talk: "_socket.socket", pid: int, until: float) -> bytes:
+def _received(
+    talk: "_socket.socket",
+    pid: int,
+    until: float,
+) -> bytes:
     talk.settimeout(LOOK_AFTER)
     while True:
         try:
@@ -235,9 +253,28 @@ def _start(place: str) -> None:
     output = posix.O_WRONLY
     log = output | posix.O_CREAT | posix.O_APPEND
     files = [
-        (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0),
+        (
+            posix.POSIX_SPAWN_OPEN,
+            0,
+            "/dev/null",
+            posix.O_RDONLY,
+            0,
+        ),
         (posix.POSIX_SPAWN_OPEN, 1, "/dev/null", output, 0),
         (posix.POSIX_SPAWN_OPEN, 2, "resident.err", log, 0o600),
     ]
-    words = [sys.executable, "-P", "-E", "-m", "agenteval.hook.resident", place]
-    posix.posix_spawn(sys.executable, words, posix.environ, file_actions=files, setsid=True)
+    words = [
+        sys.executable,
+        "-P",
+        "-E",
+        "-m",
+        "agenteval.hook.resident",
+        place,
+    ]
+    posix.posix_spawn(
+        sys.executable,
+        words,
+        posix.environ,
+        file_actions=files,
+        setsid=True,
+    )

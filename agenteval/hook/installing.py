@@ -47,7 +47,11 @@ class _Value:
 class _Reader:
     """A JSON text with comments, read for the places of its values."""
 
-    def __init__(self, text: str, where: str) -> None:
+    def __init__(
+        self,
+        text: str,
+        where: str,
+    ) -> None:
         self.where = where
         # Each token's kind, text and place
         self.tokens: list[tuple[str, str, int]] = []
@@ -62,11 +66,20 @@ class _Reader:
         # The next token
         self.at = 0
 
-    def value(self, start: int = -1, key: str = "") -> _Value:
+    def value(
+        self,
+        start: int = -1,
+        key: str = "",
+    ) -> _Value:
         kind, text, at = self._next()
         start = at if start < 0 else start
         if kind != "mark":
-            return _Value(start, at, at + len(text), key)
+            return _Value(
+                start,
+                at,
+                at + len(text),
+                key,
+            )
         closing = {"{": "}", "[": "]"}.get(text)
         if closing is None:
             raise self._fault(at)
@@ -79,7 +92,13 @@ class _Reader:
         if any(keys.count(key) > 1 for key in WAY):
             raise self._fault(at, f"{' or '.join(WAY)} stands twice in the object")
         _, _, end = self._next()
-        return _Value(start, at, end + 1, key, tuple(members))
+        return _Value(
+            start,
+            at,
+            end + 1,
+            key,
+            tuple(members),
+        )
 
     def _member(self, *, is_table: bool) -> _Value:
         if not is_table:
@@ -98,7 +117,11 @@ class _Reader:
     def _peek(self) -> str:
         return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
 
-    def _fault(self, at: int, what: str = "no JSON") -> UsageError:
+    def _fault(
+        self,
+        at: int,
+        what: str = "no JSON",
+    ) -> UsageError:
         return UsageError(f"{self.where}: {what} at character {at}: mend it first")
 
 
@@ -113,7 +136,11 @@ def _root(text: str, where: str) -> _Value:
     return root
 
 
-def _with_hook(text: str, entry: Mapping[str, Any], where: str) -> str:
+def _with_hook(
+    text: str,
+    entry: Mapping[str, Any],
+    where: str,
+) -> str:
     """Return the settings with this entry, in the place of one that is there. Raises UsageError."""
     text = _without_hook(text, where)
     text = text if text.strip() else "{}\n"
@@ -131,7 +158,11 @@ def _with_hook(text: str, entry: Mapping[str, Any], where: str) -> str:
     nested: Any = [entry] if ways else entry
     if ways[1:]:
         nested = {ways[1]: nested}
-    body = json.dumps(nested, indent=step, ensure_ascii=False).replace("\n", lead)
+    body = json.dumps(
+        nested,
+        indent=step,
+        ensure_ascii=False,
+    ).replace("\n", lead)
     key = f"{json.dumps(ways[0])}: " if ways else ""
     after = "," if inside.members else lead[: -len(step)]
     at = inside.value + 1
@@ -171,7 +202,12 @@ def _only(value: _Value, entry: _Value) -> bool:
     return True
 
 
-def _cut(text: str, outer: _Value, inner: _Value, depth: int) -> str:
+def _cut(
+    text: str,
+    outer: _Value,
+    inner: _Value,
+    depth: int,
+) -> str:
     """Return the text without the member: it and its comma, or what `_with_hook` put in."""
     place = outer.members.index(inner)
     if place:
@@ -244,7 +280,12 @@ class Change:
         names = [os.devnull if text is None else str(self.file) for text in texts]
         parts = [(text or "").splitlines(keepends=True) for text in texts]
         # The last line of a file may have no end.
-        lines = difflib.unified_diff(parts[0], parts[1], names[0], names[1])
+        lines = difflib.unified_diff(
+            parts[0],
+            parts[1],
+            names[0],
+            names[1],
+        )
         whole = (line.removesuffix("\n") for line in lines)
         return "".join(f"{line}\n" for line in whole)
 
@@ -271,17 +312,31 @@ class Change:
             return
         if self.before is not None and not backup.exists():
             _write(backup, self.before, like=self.file)
-        _write(self.file, self.after, like=self.file)
+        _write(
+            self.file,
+            self.after,
+            like=self.file,
+        )
         if _text(backup) == self.after:
             backup.unlink()
 
 
-def _write(file: Path, text: str, *, like: Path) -> None:
+def _write(
+    file: Path,
+    text: str,
+    *,
+    like: Path,
+) -> None:
     """Write a file whole or not at all, with the mode of another one. Raises UsageError."""
     mode = like.stat().st_mode & 0o777 if like.exists() else 0o600
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as new:
+        with os.fdopen(
+            handle,
+            "w",
+            encoding="utf-8",
+            newline="",
+        ) as new:
             new.write(text)
         Path(name).chmod(mode)
         Path(name).replace(file)
@@ -309,7 +364,14 @@ def command(
     """Return the words that start our client. Raises UsageError for an unreadable allow list."""
     if fail not in {"closed", "open"}:
         raise UsageError(f"--fail {fail}: expected closed or open")
-    words = [sys.executable, "-I", "-S", _CLIENT, "--for", harness]
+    words = [
+        sys.executable,
+        "-I",
+        "-S",
+        _CLIENT,
+        "--for",
+        harness,
+    ]
     words += ["--allowlist", _whole(allowlist), "--fail", fail]
     if observe:
         words.append("--observe")
@@ -329,14 +391,25 @@ def _whole(allowlist: str) -> str:
     return str(file.resolve())
 
 
-def installed(harness: str, words: Sequence[str], *, user: bool, fail: str) -> Change:
+def installed(
+    harness: str,
+    words: Sequence[str],
+    *,
+    user: bool,
+    fail: str,
+) -> Change:
     """Return the change that puts the hook in, or puts today's in the place of an older one."""
     file = file_of(harness, user=user)
     closed = fail == "closed" and "--observe" not in words
     before = _text(file)
     if harness == "opencode":
         source = Path(__file__).with_name("opencode_plugin.js").read_text(encoding="utf-8")
-        after = plugin(source, words, fails_closed=closed, is_old=_is_old_opencode())
+        after = plugin(
+            source,
+            words,
+            fails_closed=closed,
+            is_old=_is_old_opencode(),
+        )
     else:
         entry = _entry_of(_command_line(words, fails_closed=closed))
         after = _with_hook(before or "", entry, str(file))
@@ -357,7 +430,11 @@ def removed(harness: str, *, user: bool) -> Change:
         # It was made for the hook
         is_empty = after.split() == ["{}"]
         return Change(file, before, None if is_empty else after)
-    if after != before and _equals_backup(saved, after, str(file)):
+    if after != before and _equals_backup(
+        saved,
+        after,
+        str(file),
+    ):
         after = saved
     return Change(file, before, after)
 
@@ -382,13 +459,24 @@ def write_shell(file: Path, words: Sequence[str]) -> None:
     file.chmod(0o755)
 
 
-def _equals_backup(saved: str, after: str, where: str) -> bool:
+def _equals_backup(
+    saved: str,
+    after: str,
+    where: str,
+) -> bool:
     """Return True if a backup equals what is left.
 
     Lists that were empty before the hook came make no difference.
     """
     entry = _entry_of(_MARK)
-    first, second = (_with_hook(text, entry, where).split() for text in (saved, after))
+    first, second = (
+        _with_hook(
+            text,
+            entry,
+            where,
+        ).split()
+        for text in (saved, after)
+    )
     return "".join(first) == "".join(second)
 
 
@@ -422,7 +510,13 @@ def _command_line(words: Sequence[str], *, fails_closed: bool) -> str:
     return f"{line} || exit 2" if fails_closed else line
 
 
-def plugin(text: str, words: Sequence[str], *, fails_closed: bool, is_old: bool = False) -> str:
+def plugin(
+    text: str,
+    words: Sequence[str],
+    *,
+    fails_closed: bool,
+    is_old: bool = False,
+) -> str:
     """Return the text of OpenCode's plug-in, with the command that it starts.
 
     Old ones call whatever a plug-in exports, so there it is a function that OpenCode 2 refuses.
@@ -439,7 +533,13 @@ def _is_old_opencode() -> bool:
     """Return True if the `opencode` found here is of a version that knows no object as plug-in."""
     words = ["opencode", "--version"]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(
+            words,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     match = re.match(r"(\d+)\.(\d+)\.(\d+)", done.stdout.strip())

@@ -97,7 +97,12 @@ def _read_plugin(payload: bytes, variables: Mapping[str, str]) -> _HookedCall:
     return _hooked(sent, _PLUGIN, cwd, root)
 
 
-def _hooked(sent: Mapping[str, Any], keys: Sequence[str], cwd: str, root: str) -> _HookedCall:
+def _hooked(
+    sent: Mapping[str, Any],
+    keys: Sequence[str],
+    cwd: str,
+    root: str,
+) -> _HookedCall:
     tool, arguments, *names = (sent.get(key) for key in keys)
     if not isinstance(tool, str):
         raise _UnreadableCallError(f"it has no {keys[0]}")
@@ -189,7 +194,13 @@ KEPT: Final = 4
 class ProductionLog:
     """A log file of one user and the older ones next to it: calls.jsonl.1 is the newest of them."""
 
-    def __init__(self, path: Path, *, most: int = MOST, kept: int = KEPT) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        most: int = MOST,
+        kept: int = KEPT,
+    ) -> None:
         self.path = path
         self.most = most
         self.kept = kept
@@ -325,7 +336,12 @@ class Judging:
     # Tree-sitter's parser is one
     turn: Lock = field(default_factory=Lock)
 
-    def reply(self, words: Sequence[str], variables: Mapping[str, str], payload: bytes) -> Answer:
+    def reply(
+        self,
+        words: Sequence[str],
+        variables: Mapping[str, str],
+        payload: bytes,
+    ) -> Answer:
         """Return the answer to a client, once its line is in the log if it can be."""
         try:
             asking = _parse_options(words)
@@ -446,7 +462,14 @@ def decide(reading: Reading, policy: Policy, root: str) -> Decision:
     listed_name = _listed(reading.name, policy) if reading.own else ""
     if reading.own is None or not listed_name:
         return _unlisted(reading, policy, root)
-    own = _judged(judge(replace(reading.own, name=listed_name), policy, World(root=root)), policy)
+    own = _judged(
+        judge(
+            replace(reading.own, name=listed_name),
+            policy,
+            World(root=root),
+        ),
+        policy,
+    )
     if own.denial or _opens_all(listed_name, policy):
         return own
     # The harness has the tool, and nobody named it for what it carries.

@@ -56,7 +56,11 @@ class _Client:
 class _Clients:
     """The clients of one listening socket, until none asks any more or the code has changed."""
 
-    def __init__(self, listener: Listener, judging: Judging) -> None:
+    def __init__(
+        self,
+        listener: Listener,
+        judging: Judging,
+    ) -> None:
         # Of which the share of one peer is all: they are one user's
         limits = bounds()
         self._bounds = replace(limits, per_peer=limits.connections)
@@ -189,12 +193,24 @@ class _Clients:
             return
         words, payload = question
         variables = dict(word.partition("=")[::2] for word in words[:2])
-        answer = self._judging.reply(words[2:], variables, payload)
+        answer = self._judging.reply(
+            words[2:],
+            variables,
+            payload,
+        )
         # A reason quotes what a model wrote, and that may be no text.
         out = answer.out.encode("utf-8", "backslashreplace")
         err = answer.err.encode("utf-8", "backslashreplace")
         client.talk.settimeout(self._bounds.head)
-        client.talk.sendall(b"%d\n%d\n%b%b" % (answer.code, len(out), out, err))
+        client.talk.sendall(
+            b"%d\n%d\n%b%b"
+            % (
+                answer.code,
+                len(out),
+                out,
+                err,
+            )
+        )
 
 
 def _question(received: bytes) -> tuple[list[str], bytes] | None:
@@ -232,7 +248,11 @@ def main(folder: str) -> int:
     # What a harness left open: whoever waits for its end would wait
     os.closerange(3, 1 << 10)
     os.umask(0o077)
-    lock = os.open("lock", os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(
+        "lock",
+        os.O_RDWR | os.O_CREAT,
+        0o600,
+    )
     if not _take_lock(lock):
         return 0
     judging = Judging(Path(folder))
@@ -241,7 +261,11 @@ def main(folder: str) -> int:
     _begin(log)
     why = "idle"
     try:
-        with Listener(socket.AF_UNIX, socket.SOCK_STREAM, tell=tell) as listener:
+        with Listener(
+            socket.AF_UNIX,
+            socket.SOCK_STREAM,
+            tell=tell,
+        ) as listener:
             Path("socket").unlink(missing_ok=True)
             listener.bind("socket")
             listener.listen(128)

@@ -157,15 +157,38 @@ def read_call(
     has_no_effect = canonical(tool) in _HARMLESS
     reading = Reading(identifier, tool, Effect.JUDGED)
     if not (is_shell or is_typist or is_file_tool):
-        own = ToolCall(identifier, tool, json.dumps(arguments), arguments)
+        own = ToolCall(
+            identifier,
+            tool,
+            json.dumps(arguments),
+            arguments,
+        )
         reading = replace(reading, own=own)
     search = _Search(letters, is_known=is_file_tool or has_no_effect or is_typist)
     try:
-        texts = [*search.texts(arguments, _Around(), DEPTH)]
+        texts = [
+            *search.texts(
+                arguments,
+                _Around(),
+                DEPTH,
+            )
+        ]
         _check_language(letters, texts)
     except _UnreadableError as error:
-        return replace(reading, effect=Effect.UNREADABLE, reason=str(error))
-    calls = [*_bash_calls(identifier, texts, arguments, cwd, root)]
+        return replace(
+            reading,
+            effect=Effect.UNREADABLE,
+            reason=str(error),
+        )
+    calls = [
+        *_bash_calls(
+            identifier,
+            texts,
+            arguments,
+            cwd,
+            root,
+        )
+    ]
     calls += _file_calls(identifier, letters, arguments, texts)
     if is_shell and not calls:
         calls.append(_call_without_command(identifier, arguments))
@@ -182,7 +205,12 @@ def read_call(
 def _call_without_command(identifier: str, arguments: Mapping[str, Any]) -> ToolCall:
     """Return the call of a shell with arguments of which none is to be taken for a command."""
     others = {key: value for key, value in arguments.items() if key != "command"}
-    return ToolCall(identifier, BASH, json.dumps(arguments), others)
+    return ToolCall(
+        identifier,
+        BASH,
+        json.dumps(arguments),
+        others,
+    )
 
 
 def _check_language(letters: str, texts: Sequence[_Text]) -> None:
@@ -226,7 +254,12 @@ def _file_calls(
     if is_reader:
         others = {key: value for key, value in arguments.items() if not _is_path_key(_letters(key))}
         for path in paths:
-            yield ToolCall(identifier, READ, raw, {**others, "path": path})
+            yield ToolCall(
+                identifier,
+                READ,
+                raw,
+                {**others, "path": path},
+            )
         if not paths:
             yield ToolCall(identifier, READ, raw, others)
         return
@@ -235,7 +268,12 @@ def _file_calls(
             paths += map(str.strip, _PATCHED.findall(text.text))
     for path in dict.fromkeys(paths or [None]):
         # An edit opens what a write opens
-        yield ToolCall(identifier, WRITE, raw, {"path": path, "content": ""})
+        yield ToolCall(
+            identifier,
+            WRITE,
+            raw,
+            {"path": path, "content": ""},
+        )
 
 
 def _actions(arguments: Mapping[str, Any]) -> set[str]:
@@ -274,14 +312,24 @@ class _Search:
     is searched for JSON: a file's is no call.
     """
 
-    def __init__(self, letters: str, *, is_known: bool) -> None:
+    def __init__(
+        self,
+        letters: str,
+        *,
+        is_known: bool,
+    ) -> None:
         self.letters = letters
         self.is_known = is_known
         # A key whose texts are neither a command nor known to be harmless
         self.unread = ""
         self.is_shell = letters in _TOOLS["shells"] or _OF_SHELLS.search(letters) is not None
 
-    def texts(self, table: Mapping[str, Any], around: _Around, depth: int) -> Iterator[_Text]:
+    def texts(
+        self,
+        table: Mapping[str, Any],
+        around: _Around,
+        depth: int,
+    ) -> Iterator[_Text]:
         """Yield every command and patch in a table and in the tables within it."""
         if depth == 0:
             raise _UnreadableError("its input nests too deeply")
@@ -308,21 +356,43 @@ class _Search:
         texts: list[_Text] = []
         for table in tables:
             texts += self.texts(table, around, depth - 1)
-        if tables and not texts and self._is_command(key, [], around.language):
+        if (
+            tables
+            and not texts
+            and self._is_command(
+                key,
+                [],
+                around.language,
+            )
+        ):
             raise _UnreadableError("its command is no text")
         yield from texts
 
-    def _own_texts(self, key: str, value: object, around: _Around) -> Iterator[_Text]:
+    def _own_texts(
+        self,
+        key: str,
+        value: object,
+        around: _Around,
+    ) -> Iterator[_Text]:
         if self.letters in _TOOLS["patchers"] and isinstance(value, str) and _is_patch(value):
             yield _Text(value, is_patch=True)
             return
-        if not isinstance(value, str | list) or not self._is_command(key, value, around.language):
+        if not isinstance(value, str | list) or not self._is_command(
+            key,
+            value,
+            around.language,
+        ):
             return
         for text in _commands(key, value, around.more):
             if text.strip():
                 yield _Text(_complete(text, around), around.folder)
 
-    def _is_command(self, key: str, value: str | list[Any], language: str) -> bool:
+    def _is_command(
+        self,
+        key: str,
+        value: str | list[Any],
+        language: str,
+    ) -> bool:
         if key in _SETTINGS["variables"]:
             return False
         if key == "command" and self.letters in _TOOLS["without_shell"]:
@@ -396,7 +466,11 @@ def _scalars(values: Sequence[object]) -> list[str]:
     return [str(value) for value in values if isinstance(value, str | int | float)]
 
 
-def _commands(key: str, value: str | list[Any], more: Sequence[str]) -> Iterator[str]:
+def _commands(
+    key: str,
+    value: str | list[Any],
+    more: Sequence[str],
+) -> Iterator[str]:
     """Yield the commands that a value may be: a text, the words of one, a list of some."""
     if key == "argv":
         more = ()
@@ -460,7 +534,12 @@ def _tables(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
         yield from _tables(inner, depth - 1)
 
 
-def describe(harness: str, allowlist: str, *, observe: bool) -> Iterator[str]:
+def describe(
+    harness: str,
+    allowlist: str,
+    *,
+    observe: bool,
+) -> Iterator[str]:
     """Yield what a user should know before the hook is installed, a line each.
 
     Raises UsageError.

@@ -150,7 +150,11 @@ class _Conversation:
             _add_line(self.building, value, shared)
         return has_spoken or len(session.turns) > turns
 
-    def _messages(self, spoken: Sequence[_Spoken], shared: _SharedFields) -> None:
+    def _messages(
+        self,
+        spoken: Sequence[_Spoken],
+        shared: _SharedFields,
+    ) -> None:
         """Add the new messages: a prefix that an earlier line had is not counted again."""
         place = 0
         is_new = False
@@ -176,7 +180,14 @@ def _identity(message: Object) -> tuple[object, ...]:
         name = str(at(item, "function", "name"))
         arguments = str(at(item, "function", "arguments"))
         calls.append((name_at(item, "id"), name, arguments))
-    return role, words(message.get("content")), result, tuple(calls)
+    return (
+        role,
+        words(message.get("content")),
+        result,
+        tuple(
+            calls,
+        ),
+    )
 
 
 def _shared_fields(parts: Sequence[Object]) -> _SharedFields:
@@ -197,7 +208,11 @@ def _replies(part: Object) -> Iterator[_Spoken]:
             yield {**choice, **reply, "role": "assistant"}, part
 
 
-def _add_line(building: Building, value: Object, shared: _SharedFields) -> None:
+def _add_line(
+    building: Building,
+    value: Object,
+    shared: _SharedFields,
+) -> None:
     """Add a line that is a message, or what a plug-in finds calls in."""
     if text_at(value, "role") in {"assistant", *_RESULTS}:
         _message(building, value, shared)
@@ -223,7 +238,7 @@ def _schemas(part: Object) -> dict[str, Any]:
 def _message(
     building: Building, message: Object, shared: _SharedFields, reply: Object | None = None
 ) -> None:
-    check_keys(building, message, "openai", "message")
+    check_keys(building, message, "openai.message")
     role = text_at(message, "role")
     if role in _RESULTS:
         call = building.take_call(name_at(message, "tool_call_id")) or building.waiting()
@@ -235,7 +250,11 @@ def _message(
         turn.at = shared.moment
         turn.finish = text_at(message, "finish_reason")
         turn.model = text_at(message, "model") or shared.model
-        turn.usage = usage_in(at(reply, "usage"), "prompt_tokens", "completion_tokens")
+        turn.usage = usage_in(
+            at(reply, "usage"),
+            "prompt_tokens",
+            "completion_tokens",
+        )
         _calls(building, turn, message, shared.schemas)
 
 
@@ -247,16 +266,27 @@ def _calls_of(message: Object) -> list[dict[str, Any]]:
     return calls
 
 
-def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Object) -> None:
+def _calls(
+    building: Building,
+    turn: LoggedTurn,
+    message: Object,
+    schemas: Object,
+) -> None:
     items = _calls_of(message)
     for item in items:
-        check_keys(building, item, "openai", "call")
+        check_keys(building, item, "openai.call")
         function = item.get("function")
         if not isinstance(function, dict):
             function = item
-        check_keys(building, function, "openai", "function")
+        check_keys(building, function, "openai.function")
         named = {**function, "id": item.get("id")}
-        call = call_at(named, "id", "name", "arguments", missing="")
+        call = call_at(
+            named,
+            "id",
+            "name",
+            "arguments",
+            missing="",
+        )
         outcome = Recorded.MALFORMED if call.malformed else Recorded.UNKNOWN
         building.called(turn, LoggedCall(call, outcome))
     if items:
@@ -274,7 +304,7 @@ def read_hook_log(path: Path) -> Found:
     def take(value: Object) -> Found:
         is_event = "event" in value
         if not is_event:
-            check_keys(faulty, value, "hook", "call")
+            check_keys(faulty, value, "hook.call")
         if is_event or text_at(value, "verdict") in {"", NOT_JUDGED}:
             return
         key = (name_at(value, "session"), name_at(value, "agent"), text_at(value, "harness"))
@@ -309,4 +339,11 @@ def _call(building: Building, value: Object) -> None:
     call = call_at(value, "call", "tool", "arguments")
     is_denied = text_at(value, "verdict") == "denied"
     recorded = Recorded.DENIED if is_denied else Recorded.UNKNOWN
-    building.called(turn, LoggedCall(call, recorded, said=text_at(value, "hint")))
+    building.called(
+        turn,
+        LoggedCall(
+            call,
+            recorded,
+            said=text_at(value, "hint"),
+        ),
+    )

@@ -57,18 +57,24 @@ class _Reading:
 
     def take(self, line: Object) -> Iterator[Session]:
         kind = text_at(line, "type")
-        check_keys(self.faulty, line, "claude-code", "any")
+        check_keys(self.faulty, line, "claude-code.any")
         if kind not in _KINDS or self._is_repeated(line):
             return
         building = self._building(line)
-        check_keys(building, line, "claude-code", "line")
+        check_keys(building, line, "claude-code.line")
         if kind == "assistant":
             yield from full_part(building)
             _assistant(building, line)
         elif kind == "tool_use":
             _tool_use(building, line)
         elif kind == "tool_result":
-            _record(building, building.waiting(), line, line, line.get("output"))
+            _record(
+                building,
+                building.waiting(),
+                line,
+                line,
+                line.get("output"),
+            )
         else:
             _results(building, line)
 
@@ -88,7 +94,11 @@ class _Reading:
         agent = name_at(line, "agentId") or ("sidechain" if line.get("isSidechain") is True else "")
         name = f"{session}/{agent}" if agent else session
         if name not in self.sessions:
-            begun = Session(name, agent="main", path=str(self.path))
+            begun = Session(
+                name,
+                agent="main",
+                path=str(self.path),
+            )
             if agent:
                 begun.agent = self._agent(line)
                 begun.parent = self._parent(session)
@@ -117,7 +127,7 @@ class _Reading:
 
 def _assistant(building: Building, line: Object) -> None:
     """Take a piece of a reply: its lines share the id of the message."""
-    check_keys(building, line, "claude-code", "envelope")
+    check_keys(building, line, "claude-code.envelope")
     message = line.get("message")
     model = text_at(message, "model")
     # The program's own words, such as those on an error of the API
@@ -133,12 +143,21 @@ def _assistant(building: Building, line: Object) -> None:
     turn.says(words(content))
     for block in objects(content):
         if block.get("type") == "tool_use":
-            check_keys(building, block, "claude-code", "call")
+            check_keys(building, block, "claude-code.call")
             _call(building, turn, block, name_at(block, "id"))
 
 
-def _call(building: Building, turn: LoggedTurn, block: Object, identifier: str) -> None:
-    call = called(identifier, text_at(block, "name"), block.get("input"))
+def _call(
+    building: Building,
+    turn: LoggedTurn,
+    block: Object,
+    identifier: str,
+) -> None:
+    call = called(
+        identifier,
+        text_at(block, "name"),
+        block.get("input"),
+    )
     building.called(turn, LoggedCall(call, Recorded.PENDING))
 
 
@@ -146,7 +165,7 @@ def _content(building: Building, message: object) -> Any:
     """Return the content of a message: a text, or blocks that state their type."""
     if not isinstance(message, dict):
         return None
-    check_keys(building, message, "claude-code", "message")
+    check_keys(building, message, "claude-code.message")
     return message.get("content")
 
 
@@ -160,7 +179,7 @@ def _usage(tokens: object) -> Usage:
 
 def _tool_use(building: Building, line: Object) -> None:
     """Add a call in a line of its own, as some versions wrote it."""
-    check_keys(building, line, "claude-code", "call-line")
+    check_keys(building, line, "claude-code.call-line")
     if "name" in line:
         turn = building.turn()
         turn.at = when(line.get("timestamp"))
@@ -169,12 +188,18 @@ def _tool_use(building: Building, line: Object) -> None:
 
 
 def _results(building: Building, line: Object) -> None:
-    check_keys(building, line, "claude-code", "envelope")
+    check_keys(building, line, "claude-code.envelope")
     for block in objects(_content(building, line.get("message"))):
         if block.get("type") == "tool_result":
-            check_keys(building, block, "claude-code", "result")
+            check_keys(building, block, "claude-code.result")
             call = building.take_call(name_at(block, "tool_use_id"))
-            _record(building, call, line, block, block.get("content"))
+            _record(
+                building,
+                call,
+                line,
+                block,
+                block.get("content"),
+            )
 
 
 def _record(

@@ -41,7 +41,13 @@ _ASKS = re.compile(r"\btools\.exec_command\(\s*\{")
 _TOKEN = re.compile(r"""\s+|(["'`])(?:(?!\1)[^\\]|\\.)*\1|[\w$]+|\S""", re.DOTALL)
 _HEX = r"u(?i:([\da-f]{4})|\{0*([\da-f]{1,5}|10[\da-f]{4})\})|x(?i:([\da-f]{2}))"
 _ESCAPE = re.compile(rf"\\(?:{_HEX}|(\r?\n|.))", re.DOTALL)
-_NAMED = dict(zip("ntrbfv0", "\n\t\r\b\f\v\0", strict=True)) | {"\n": "", "\r\n": ""}
+_NAMED = dict(
+    zip(
+        "ntrbfv0",
+        "\n\t\r\b\f\v\0",
+        strict=True,
+    )
+) | {"\n": "", "\r\n": ""}
 _HEAD = re.compile(r"Script (\w+)[^\n]*\nWall time[^\n]*\nOutput:\s*(?:Script error:\s*)?")
 _CODE = re.compile(r'"exit_code":\s*(-?\d{1,9})')
 # Characters of a result in which its outcome stands
@@ -89,9 +95,9 @@ class _Reading:
     def take(self, value: Object) -> Iterator[Session]:
         kind = text_at(value, "type")
         if kind in _ENVELOPES:
-            check_keys(self.building, value, "codex", "envelope")
+            check_keys(self.building, value, "codex.envelope")
         elif "payload" in value:
-            check_keys(self.building, value, "codex", "any")
+            check_keys(self.building, value, "codex.any")
         payload = value.get("payload")
         # Older rollouts have no envelope.
         if not isinstance(payload, dict):
@@ -130,20 +136,33 @@ class _Reading:
             "reasoning_output_tokens",
             "cached_input_tokens",
         )
-        sums = map(add, astuple(turns[-1].usage), astuple(usage))
+        sums = map(
+            add,
+            astuple(turns[-1].usage),
+            astuple(usage),
+        )
         turns[-1].usage = Usage(*sums)
 
-    def _item(self, item: Object, moment: float | None) -> None:
+    def _item(
+        self,
+        item: Object,
+        moment: float | None,
+    ) -> None:
         kind = text_at(item, "type")
         if "call_id" in item or "role" in item:
-            check_keys(self.building, item, "codex", "any")
+            check_keys(self.building, item, "codex.any")
         if kind == "message" and item.get("role") == "assistant":
             self._begin_turn(moment).text = words(item.get("content"))
         elif kind in _CALLS:
-            check_keys(self.building, item, "codex", kind)
-            self._call(self.last or self._begin_turn(moment), item, kind, moment)
+            check_keys(self.building, item, f"codex.{kind}")
+            self._call(
+                self.last or self._begin_turn(moment),
+                item,
+                kind,
+                moment,
+            )
         elif kind in _RESULTS:
-            check_keys(self.building, item, "codex", kind)
+            check_keys(self.building, item, f"codex.{kind}")
             self._results(item)
 
     def _results(self, item: Object) -> None:
@@ -153,7 +172,12 @@ class _Reading:
             call = self.building.take_call(identifier)
             if call is None:
                 continue
-            _result(self.building, call, item, is_alone=number == 1)
+            _result(
+                self.building,
+                call,
+                item,
+                is_alone=number == 1,
+            )
             if id(call) in self._own:
                 self.last = None
 
@@ -164,7 +188,13 @@ class _Reading:
         turn.model = self.model
         return turn
 
-    def _call(self, turn: LoggedTurn, item: Object, kind: str, moment: float | None) -> None:
+    def _call(
+        self,
+        turn: LoggedTurn,
+        item: Object,
+        kind: str,
+        moment: float | None,
+    ) -> None:
         turn.at = moment
         turn.model = self.model
         keys = ("arguments", "input", "action")
@@ -176,7 +206,11 @@ class _Reading:
         is_text = isinstance(arguments, str)
         # The input of such a tool is a text, and no JSON.
         if kind == "custom_tool_call" and is_text and call.malformed:
-            call = replace(call, arguments={"input": arguments}, malformed="")
+            call = replace(
+                call,
+                arguments={"input": arguments},
+                malformed="",
+            )
         calls = [call]
         commands = _script_commands(arguments) if name == "exec" and is_text else []
         if commands:
@@ -190,14 +224,20 @@ class _Reading:
             self.building.called(turn, logged)
 
 
-def _result(building: Building, call: LoggedCall, item: Object, *, is_alone: bool) -> None:
+def _result(
+    building: Building,
+    call: LoggedCall,
+    item: Object,
+    *,
+    is_alone: bool,
+) -> None:
     """Record a result.
 
     If one script made several calls, each has its result, and none an exit code.
     """
     output = _unwrapped(item.get("output"))
     if isinstance(output, dict):
-        check_keys(building, output, "codex", "output")
+        check_keys(building, output, "codex.output")
     text = words(output if isinstance(output, str | list) else [output])
     building.set_reply(call, text or text_at(output, "content"))
     _record(call, output, is_alone=is_alone)
@@ -215,7 +255,12 @@ def _unwrapped(output: object) -> object:
     return output
 
 
-def _record(call: LoggedCall, output: object, *, is_alone: bool) -> None:
+def _record(
+    call: LoggedCall,
+    output: object,
+    *,
+    is_alone: bool,
+) -> None:
     head = _HEAD.match(call.said)
     code = code_at(output, "metadata", "exit_code")
     start = call.said[head.end() if head else 0 :][:_FIRST]
@@ -237,14 +282,23 @@ def _script_commands(script: str) -> list[str | None]:
     return [_command(script, *place) for place in pairwise([*begins, len(script)])]
 
 
-def _command(script: str, begin: int, end: int) -> str | None:
+def _command(
+    script: str,
+    begin: int,
+    end: int,
+) -> str | None:
     """Return the text of `cmd` in the object that begins there, which has no other in it."""
     tokens = [","]
     for token in _TOKEN.finditer(script, begin, end):
         if not token[0].isspace():
             tokens.append(token[0])
         # Its end, or a literal without one
-        if token[0] in {"}", '"', "'", "`"}:
+        if token[0] in {
+            "}",
+            '"',
+            "'",
+            "`",
+        }:
             break
     for place in range(len(tokens) - 4):
         before, key, colon, text, after = tokens[place : place + 5]

@@ -47,7 +47,15 @@ _MOST = 10_000_000
 _SLIP = 0.85
 # Characters of a class that may be a slip for one of ours
 _LONGEST = 80
-_TOTALS = {"total", "totals", "all", "sum", "overall", "subtotal", "grand total"}
+_TOTALS = {
+    "total",
+    "totals",
+    "all",
+    "sum",
+    "overall",
+    "subtotal",
+    "grand total",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +138,11 @@ def _lines(lines: Sequence[str], where: str) -> Iterator[tuple[int, _CsvLine]]:
     before = next(headers, len(lines))
     header = "".join(lines[before : before + 1])
     delimiter = max(_DELIMITERS, key=header.count)
-    reader = csv.reader(lines[before:], delimiter=delimiter, skipinitialspace=True)
+    reader = csv.reader(
+        lines[before:],
+        delimiter=delimiter,
+        skipinitialspace=True,
+    )
     try:
         columns = _columns(next(reader, []), where)
         for cells in reader:
@@ -167,13 +179,23 @@ def _trimmed(cells: Sequence[str]) -> list[str]:
     return trimmed
 
 
-def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _CsvLine:
+def _line(
+    columns: Sequence[str],
+    cells: Sequence[str],
+    at: str,
+) -> _CsvLine:
     texts = _trimmed(cells)
     if len(texts) > len(columns):
         raise UsageError(
             f"{at}: {len(texts)} cells, but {len(columns)} columns: quote what holds the delimiter"
         )
-    values = dict.fromkeys(columns, "") | dict(zip(columns, texts, strict=False))
+    values = dict.fromkeys(columns, "") | dict(
+        zip(
+            columns,
+            texts,
+            strict=False,
+        )
+    )
     for column in ("model", "class"):
         if values.get(column, "").lower() in _TOTALS:
             raise UsageError(
@@ -214,7 +236,16 @@ def _class_names() -> frozenset[str]:
 def _nearest_class(name: str) -> str:
     """Return the class of ours that a name is a slip for; "" for one that is ours, or none."""
     known = _class_names()
-    near = [] if name in known else get_close_matches(name, sorted(known), n=1, cutoff=_SLIP)
+    near = (
+        []
+        if name in known
+        else get_close_matches(
+            name,
+            sorted(known),
+            n=1,
+            cutoff=_SLIP,
+        )
+    )
     return "".join(near)
 
 
@@ -266,7 +297,20 @@ _OTHERS = {
     "LMDeploy": re.compile(r"Avg thr \(in/out\): "),
 }
 # Before a month of a leap year
-_DAYS = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)
+_DAYS = (
+    0,
+    31,
+    60,
+    91,
+    121,
+    152,
+    182,
+    213,
+    244,
+    274,
+    305,
+    335,
+)
 
 
 @dataclass(slots=True)

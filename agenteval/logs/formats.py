@@ -1,6 +1,7 @@
 """The formats of logs: what each program's files are called, and where they lie.
 
-A new format is a reader's module, its line in `_READERS`, and its table in formats.toml.
+A new format is a reader's module, its line in `_READERS`, and its tables in formats.toml and
+keys.toml.
 """
 
 import os
@@ -43,7 +44,12 @@ class LogFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def read(self) -> Read:
         return _READERS[self.name]
 
-    def find_files(self, path: Path, *, by_ending: bool = False) -> Iterator[Path]:
+    def find_files(
+        self,
+        path: Path,
+        *,
+        by_ending: bool = False,
+    ) -> Iterator[Path]:
         """Yield the files of this format in a folder, or the file itself. Raises UsageError.
 
         If none has such a name, all with that ending are yielded, if that is wanted: the files may

@@ -55,7 +55,7 @@ def _read_document(path: Path, building: Building) -> Found:
             yield from _message(building, value, path, next(numbers))
         else:
             _begin(building.session, {key: value})
-            check_keys(building, {key: None}, "gemini-cli", "top")
+            check_keys(building, {key: None}, "gemini-cli.top")
             yield from take_faults(building, path, "the file")
 
     yield from read_members(path, take, "messages")
@@ -77,7 +77,11 @@ def _read_lines(path: Path, building: Building) -> Found:
         yield from _message(building, message, path, number)
 
 
-def _change(messages: dict[_Name, Object], number: int, value: Object) -> None:
+def _change(
+    messages: dict[_Name, Object],
+    number: int,
+    value: Object,
+) -> None:
     """Apply a line to the messages.
 
     A message without an id is known by where it stands; one that is set, by that in its list.
@@ -101,9 +105,14 @@ def _begin(session: Session, known: Object) -> None:
         session.agent = "sub-agent"
 
 
-def _message(building: Building, message: Object, path: Path, number: int) -> Found:
+def _message(
+    building: Building,
+    message: Object,
+    path: Path,
+    number: int,
+) -> Found:
     yield from full_part(building)
-    check_keys(building, message, "gemini-cli", "message")
+    check_keys(building, message, "gemini-cli.message")
     if text_at(message, "type") in {"gemini", "model", "assistant"}:
         _reply(building, message)
     yield from take_faults(building, path, f"message {number}")
@@ -112,26 +121,44 @@ def _message(building: Building, message: Object, path: Path, number: int) -> Fo
 def _reply(building: Building, message: Object) -> None:
     # A message with neither is another program's.
     if not message.keys() & {"toolCalls", "content"}:
-        check_keys(building, message, "gemini-cli", "reply")
+        check_keys(building, message, "gemini-cli.reply")
         return
     turn = building.turn()
     turn.text = words(message.get("content"))
     turn.model = text_at(message, "model")
     turn.at = when(message.get("timestamp"))
     tokens = message.get("tokens")
-    turn.usage = usage_in(tokens, "input", "output", "thoughts", "cached")
+    turn.usage = usage_in(
+        tokens,
+        "input",
+        "output",
+        "thoughts",
+        "cached",
+    )
     for item in objects(message.get("toolCalls")):
-        check_keys(building, item, "gemini-cli", "call")
-        call = LoggedCall(_call(item), _status(item), said=_result(item))
+        check_keys(building, item, "gemini-cli.call")
+        call = LoggedCall(
+            _call(item),
+            _status(item),
+            said=_result(item),
+        )
         building.called(turn, call)
 
 
 def _call(item: Object) -> ToolCall:
-    return called(name_at(item, "id"), text_at(item, "name"), item.get("args") or {})
+    return called(
+        name_at(item, "id"),
+        text_at(item, "name"),
+        item.get("args") or {},
+    )
 
 
 def _status(item: Object) -> Recorded:
-    error_type = text_at(item, "errorType") or text_at(item, "result", "errorType")
+    error_type = text_at(item, "errorType") or text_at(
+        item,
+        "result",
+        "errorType",
+    )
     outcome = outcome_in(error_type, "gemini-cli-types")
     if outcome:
         return outcome
@@ -164,7 +191,7 @@ def read_qwen(path: Path) -> Found:
             _qwen_turn(building, value)
         elif kind == "tool_result":
             _qwen_result(building, value)
-        check_keys(building, value, "qwen-code", "any")
+        check_keys(building, value, "qwen-code.any")
 
     yield from read_lines(path, take, building)
     yield building.session
@@ -177,7 +204,7 @@ def _qwen_begin(session: Session, value: Object) -> None:
 
 
 def _qwen_turn(building: Building, value: Object) -> None:
-    check_keys(building, value, "qwen-code", "turn")
+    check_keys(building, value, "qwen-code.turn")
     message = value.get("message")
     if isinstance(message, dict) and "parts" not in message:
         return
@@ -195,20 +222,27 @@ def _qwen_turn(building: Building, value: Object) -> None:
         "cachedContentTokenCount",
     )
     for part in parts:
-        check_keys(building, part, "qwen-code", "part")
+        check_keys(building, part, "qwen-code.part")
         request = part.get("functionCall")
         if isinstance(request, dict):
             building.called(turn, LoggedCall(_call(request), Recorded.PENDING))
 
 
 def _qwen_result(building: Building, value: Object) -> None:
-    check_keys(building, value, "qwen-code", "tool_result")
+    check_keys(building, value, "qwen-code.tool_result")
     result = object_at(value, "toolCallResult")
     if result:
-        check_keys(building, result, "qwen-code", "result")
+        check_keys(building, result, "qwen-code.result")
     parts = objects(at(value, "message", "parts"))
     names = [name_at(result, "callId")]
-    names += [name_at(part, "functionResponse", "id") for part in parts[:1]]
+    names += [
+        name_at(
+            part,
+            "functionResponse",
+            "id",
+        )
+        for part in parts[:1]
+    ]
     call = building.take_call(next(filter(None, names), ""))
     if call is None:
         return

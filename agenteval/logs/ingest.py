@@ -1,9 +1,10 @@
 """Logs of other programs taken into a store: their sessions as trials of runs, once each."""
 
 import hashlib
+import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from agenteval.classes.catalogue import TAXONOMY_VERSION
 from agenteval.config.allowlists import load_any
+from agenteval.config.models import ModelEntry, load_models
 from agenteval.config.trust import roots
 from agenteval.errors import UsageError
-from agenteval.logs import measured
 from agenteval.logs.formats import FORMATS, LogFormat, format_named
 from agenteval.logs.packed import closed_folders
 from agenteval.logs.workers import (
@@ -37,8 +38,9 @@ from agenteval.store.location import Location
 from agenteval.store.sql import SqlStore
 from agenteval.store.write import Entry
 from agenteval.trial.redaction import KnownKeys, Redactor, secrets_of
-from agenteval.trial.run import Run, Source
+from agenteval.trial.run import ModelCard, Run, Source
 from agenteval.trial.session import Fact, Skipped
+from agenteval.trial.text import visible
 
 if TYPE_CHECKING:
     from agenteval.store.ingesting import LogWriter
@@ -79,10 +81,18 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
         )
     with closing(sql.SqlStore(store)) as there:
         writer = there.log_writer(TAXONOMY_VERSION)
-        # The keys in our own environment are known by their value as well
-        known = KnownKeys.of(secrets_of(os.environ))
-        redactor = Redactor(known=known) if redact else None
-        taking = _Taking(there, policy, filters, redactor, note, writer)
+        redactor = None
+        if redact:
+            # The keys in our own environment are known by their value as well
+            redactor = Redactor(known=KnownKeys.of(secrets_of(os.environ)))
+        taking = _Taking(
+            there,
+            policy,
+            filters,
+            redactor,
+            note,
+            writer,
+        )
         try:
             for place in {place: None for _, place in places}:
                 for fault in closed_folders(place):
@@ -128,7 +138,11 @@ class _Taking:
     def basis(self) -> str:
         return self.allowlist.digest if self.allowlist else ""
 
-    def files(self, files: Sequence[tuple[LogFormat, Path]], workers: int | None) -> None:
+    def files(
+        self,
+        files: Sequence[tuple[LogFormat, Path]],
+        workers: int | None,
+    ) -> None:
         self.runs = {run.id: run for run in self.store.runs() if run.source}
         self.intake.file_count = len(files)
         changed = [*self._changed(files)]
@@ -137,15 +151,26 @@ class _Taking:
             # The same thing has the same mark in all of them.
             workers = 0
         count = workers_for(sum(size for *_, size in sized), workers)
-        reading = Reading(self.allowlist, self.filters, self.redactor, self.writer.tables)
+        reading = Reading(
+            self.allowlist,
+            self.filters,
+            self.redactor,
+            self.writer.tables,
+        )
         with closing(Workers(reading, sized, count)) as reader:
             for number, (log, path, name, state) in enumerate(changed):
                 self.intake.files += 1
-                if self._take_file(log, path, reader.of(number)):
+                results = reader.of(number)
+                if self._take_file(log, path, results):
                     self.writer.read(name, state)
             self.intake.lost_workers = reader.lost_workers
 
-    def _take_file(self, log: LogFormat, path: Path, batches: Iterator[Found | Unread]) -> bool:
+    def _take_file(
+        self,
+        log: LogFormat,
+        path: Path,
+        batches: Iterator[Found | Unread],
+    ) -> bool:
         """Take the results of a file; return True if it was read to its end."""
         is_whole = True
         is_bare = True
@@ -181,7 +206,11 @@ class _Taking:
             else:
                 yield log, path, name, state
 
-    def _take(self, log: LogFormat, items: Found) -> None:
+    def _take(
+        self,
+        log: LogFormat,
+        items: Found,
+    ) -> None:
         for item in items:
             if isinstance(item, Skipped):
                 self.intake.skip(item)
@@ -193,13 +222,28 @@ class _Taking:
                 self._keep(log, item)
                 self.note(self.intake)
 
-    def _keep(self, log: LogFormat, session: Counted) -> None:
+    def _keep(
+        self,
+        log: LogFormat,
+        session: Counted,
+    ) -> None:
         run = self._run(log, session.entry)
         how = self.writer.add(run.id, session.entry)
-        taken = self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name))
+        taken = self.intake.runs.setdefault(
+            run.id,
+            Taken(
+                run.id,
+                run.model.name,
+                log.name,
+            ),
+        )
         taken.add(how, session)
 
-    def _run(self, log: LogFormat, entry: Entry) -> Run:
+    def _run(
+        self,
+        log: LogFormat,
+        entry: Entry,
+    ) -> Run:
         """Return the run of a session: of its format, its model and the list that judges.
 
         A copy of a session that does not name its model belongs where the session is.
@@ -217,10 +261,18 @@ class _Taking:
         same_model = (run for run in own if run.model.name == name)
         return next(same_model, None) or self._new_run(log, name)
 
-    def _new_run(self, log: LogFormat, model: str) -> Run:
+    def _new_run(
+        self,
+        log: LogFormat,
+        model: str,
+    ) -> Run:
         now = datetime.now(UTC)
-        card = replace(measured.cards([model])[model], name=model)
-        plain_model = re.sub(r"[^A-Za-z0-9._]", "-", model[:60])
+        card = replace(cards([model])[model], name=model)
+        plain_model = re.sub(
+            r"[^A-Za-z0-9._]",
+            "-",
+            model[:60],
+        )
         judged = self.allowlist is not None or Fact.DENIALS not in log.hidden
         run = Run(
             id=f"{now:%Y%m%d-%H%M%S}-{log.name}-{plain_model}",
@@ -235,7 +287,12 @@ class _Taking:
             taxonomy=TAXONOMY_VERSION,
             policies={self.allowlist.name: self.basis} if self.allowlist else {},
             complete=True,
-            source=Source(log.name, self.basis, tuple(map(str, log.hidden)), judged),
+            source=Source(
+                log.name,
+                self.basis,
+                tuple(map(str, log.hidden)),
+                judged,
+            ),
         )
         run = self.store.add(run)
         self.runs[run.id] = run
@@ -264,3 +321,32 @@ def _state(path: Path) -> str:
             status = file.stat()
             stamps.append(f"{status.st_size} {status.st_mtime_ns}")
     return "\n".join(stamps)
+
+
+def cards(models: Iterable[str]) -> Mapping[str, ModelCard]:
+    """Return the card of each model in agenteval.toml, found by its name or its served id."""
+    configured = _configured()
+    served = {entry.model: entry for entry in configured.values()} | dict(configured)
+    return {model: _card(model, served.get(model)) for model in models}
+
+
+def _card(name: str, entry: ModelEntry | None) -> ModelCard:
+    if entry is None:
+        return ModelCard(name=name, served_id=name)
+    return ModelCard(
+        name=name,
+        served_id=entry.model,
+        architecture=entry.architecture,
+        total_parameters=entry.total_parameters,
+        active_parameters=entry.active_parameters,
+    )
+
+
+def _configured() -> Mapping[str, ModelEntry]:
+    """Return the models of agenteval.toml; none of a broken one: counts stand without it."""
+    try:
+        return load_models(roots())
+    except UsageError as error:
+        reason = visible(str(error).partition("\n")[0])
+        logging.getLogger(__name__).warning("agenteval: %s; it is left out", reason)
+        return {}

@@ -34,7 +34,15 @@ _LISTS = ("messages", "events")
 _MOST = 20_000
 _ATTACHED = "attachment://"
 # The keys of an event that are held
-_OF_CALLS = ("id", "function", "arguments", "result", "error", "timestamp", "working_time")
+_OF_CALLS = (
+    "id",
+    "function",
+    "arguments",
+    "result",
+    "error",
+    "timestamp",
+    "working_time",
+)
 # As a ZIP names it
 _ZSTD = 93
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTD)
@@ -42,7 +50,13 @@ _UNPACK = (
     "packed by zstd, which Python reads from 3.14 on: "
     "`inspect log convert --to json --output-dir DIR FILE` unpacks"
 )
-_BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+_BAD_ZIP = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+)
 
 
 def read(path: Path) -> Found:
@@ -66,7 +80,7 @@ def _of_json(path: Path) -> Found:
         elif key == "eval" and isinstance(value, dict):
             head = value
         else:
-            check_keys(top, {key: None}, "inspect", "top")
+            check_keys(top, {key: None}, "inspect.top")
             yield from take_faults(top, path, "the file")
 
 
@@ -125,10 +139,20 @@ def _member(
     except (ValueError, KeyError, OSError, *_BAD_ZIP) as error:
         is_zstd = isinstance(error, NotImplementedError) and packing == _ZSTD
         why = _UNPACK if is_zstd else str(error)
-        faults.append(Skipped(str(path), name, why))
+        faults.append(
+            Skipped(
+                str(path),
+                name,
+                why,
+            )
+        )
 
 
-def _sample(head: Object, members: Iterable[tuple[str, Any]], path: Path) -> Building:
+def _sample(
+    head: Object,
+    members: Iterable[tuple[str, Any]],
+    path: Path,
+) -> Building:
     """Build one sample from its keys as they come; the items of a list come one by one."""
     building = Building(Session("", path=str(path)))
     ids: dict[str, Any] = {}
@@ -143,7 +167,7 @@ def _sample(head: Object, members: Iterable[tuple[str, Any]], path: Path) -> Bui
         elif key in {"id", "epoch", "uuid"} and isinstance(value, str | int):
             ids[key] = value
         else:
-            check_keys(building, {key: None}, "inspect", "sample")
+            check_keys(building, {key: None}, "inspect.sample")
     session = building.session
     named = f"{name_at(head, 'run_id') or by_place(path)}/{ids.get('id')}/{ids.get('epoch')}"
     session.id = name_at(ids, "uuid") or named
@@ -156,10 +180,10 @@ def _sample(head: Object, members: Iterable[tuple[str, Any]], path: Path) -> Bui
 
 
 def _message(building: Building, message: Object) -> None:
-    check_keys(building, message, "inspect", "message")
+    check_keys(building, message, "inspect.message")
     role = message.get("role")
     if role == "assistant" and len(building.session.turns) < _MOST:
-        check_keys(building, message, "inspect", "calls")
+        check_keys(building, message, "inspect.calls")
         turn = building.turn(name_at(message, "id"))
         turn.says(words(message.get("content")))
         for item in objects(message.get("tool_calls")):
@@ -168,15 +192,33 @@ def _message(building: Building, message: Object) -> None:
     elif role == "tool":
         call = building.take_call(name_at(message, "tool_call_id"))
         if call:
-            check_keys(building, message, "inspect", "error")
-            _record(building, call, message.get("error"), words(message.get("content")))
+            check_keys(building, message, "inspect.error")
+            _record(
+                building,
+                call,
+                message.get("error"),
+                words(message.get("content")),
+            )
 
 
 def _call(item: Object, recorded: Recorded) -> LoggedCall:
-    return LoggedCall(call_at(item, "id", "function", "arguments"), recorded)
+    return LoggedCall(
+        call_at(
+            item,
+            "id",
+            "function",
+            "arguments",
+        ),
+        recorded,
+    )
 
 
-def _record(building: Building, call: LoggedCall, error: object, result: str) -> None:
+def _record(
+    building: Building,
+    call: LoggedCall,
+    error: object,
+    result: str,
+) -> None:
     kind = text_at(error, "type")
     message = text_at(error, "message")
     building.set_reply(call, message or result)
@@ -212,14 +254,28 @@ class _Events:
         elif kind == "tool" and len(self.calls) < _MOST:
             self.calls.append({key: event.get(key) for key in _OF_CALLS})
         elif (kind, event.get("approver")) == ("approval", "human"):
-            self.decided[name_at(event, "call", "id")] = text_at(event, "decision")
+            self.decided[
+                name_at(
+                    event,
+                    "call",
+                    "id",
+                )
+            ] = text_at(event, "decision")
 
-    def complete(self, building: Building, began: float | None) -> None:
+    def complete(
+        self,
+        building: Building,
+        began: float | None,
+    ) -> None:
         """Add the facts to the sample once it is read."""
         for name, turn in building.named():
             reply = self.replies.get(name, {})
             turn.at = when(reply.get("at")) or began
-            turn.usage = usage_in(reply.get("usage"), "input_tokens", "output_tokens")
+            turn.usage = usage_in(
+                reply.get("usage"),
+                "input_tokens",
+                "output_tokens",
+            )
         calls_by_id: dict[str, list[LoggedCall]] = {}
         for call in building.session.calls:
             calls_by_id.setdefault(call.call.id, []).append(call)
@@ -234,13 +290,22 @@ class _Events:
             if call.recorded is Recorded.DENIED and by_person:
                 call.recorded = Recorded.REJECTED
 
-    def _add_call(self, building: Building, event: Object) -> None:
+    def _add_call(
+        self,
+        building: Building,
+        event: Object,
+    ) -> None:
         turn = building.turn()
         turn.at = when(event.get("timestamp"))
         whole = self._with_attachments(event)
         call = _call(whole, Recorded.PENDING)
         call.seconds = _seconds(event.get("working_time"))
-        _record(building, call, event.get("error"), words(whole.get("result")))
+        _record(
+            building,
+            call,
+            event.get("error"),
+            words(whole.get("result")),
+        )
         turn.calls.append(call)
 
     def _with_attachments(self, value: Any) -> Any:

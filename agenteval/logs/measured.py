@@ -1,8 +1,7 @@
 """Reading what was measured elsewhere: published tables of counts and calls, and logs of vLLM."""
 
 import json
-import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agenteval.classes import catalogue
 from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_policy
-from agenteval.config.models import ModelEntry, load_models
 from agenteval.config.trust import roots
 from agenteval.errors import UsageError
 from agenteval.logs.counts_csv import VllmLog, load_counts, log_lines
+from agenteval.logs.ingest import cards
 from agenteval.policy.policy import Policy
 from agenteval.report import build
 from agenteval.report.build import build_counts_view
@@ -27,9 +26,7 @@ from agenteval.store import sql
 from agenteval.store.location import Location
 from agenteval.trial.call import ToolCall
 from agenteval.trial.recovery import windows
-from agenteval.trial.run import ModelCard
 from agenteval.trial.summary import ImportedCounts
-from agenteval.trial.text import visible
 from agenteval.trial.trial import ErrorCounts
 
 # The allow list that the published calls are judged by, and their taxonomy
@@ -56,35 +53,6 @@ def import_counts(file: Path, store: str) -> Iterator[ImportedCounts]:
                 counts=table.counts,
             )
             yield there.add_imported(imported)
-
-
-def cards(models: Iterable[str]) -> Mapping[str, ModelCard]:
-    """Return the card of each model in agenteval.toml, found by its name or its served id."""
-    configured = _configured()
-    served = {entry.model: entry for entry in configured.values()} | dict(configured)
-    return {model: _card(model, served.get(model)) for model in models}
-
-
-def _card(name: str, entry: ModelEntry | None) -> ModelCard:
-    if entry is None:
-        return ModelCard(name=name, served_id=name)
-    return ModelCard(
-        name=name,
-        served_id=entry.model,
-        architecture=entry.architecture,
-        total_parameters=entry.total_parameters,
-        active_parameters=entry.active_parameters,
-    )
-
-
-def _configured() -> Mapping[str, ModelEntry]:
-    """Return the models of agenteval.toml; none of a broken one: counts stand without it."""
-    try:
-        return load_models(roots())
-    except UsageError as error:
-        reason = visible(str(error).partition("\n")[0])
-        logging.getLogger(__name__).warning("agenteval: %s; it is left out", reason)
-        return {}
 
 
 def read_log(paths: Sequence[str], window: float) -> LogView:
@@ -156,7 +124,12 @@ def _read(where: str, text: str) -> tuple[_CallLine, ToolCall]:
         fault = error.errors(include_url=False)[0]
         key = ".".join(map(str, fault["loc"])) or "the line"
         raise UsageError(f"{where}: {key}: {fault['msg']}. Mend the line") from error
-    return line, ToolCall(line.session, line.call.name, line.call.arguments, arguments)
+    return line, ToolCall(
+        line.session,
+        line.call.name,
+        line.call.arguments,
+        arguments,
+    )
 
 
 def view_of_article() -> View:

@@ -73,12 +73,18 @@ def _add_message(building: Building, info: Object, parts: Iterable[Object]) -> N
     agent = text_at(info, "agent") or text_at(info, "mode")
     session.agent = session.agent or agent
     if info:
-        check_keys(building, info, "opencode", "info")
+        check_keys(building, info, "opencode.info")
     if info.get("role") != "assistant":
         return
     turn = building.turn(name_at(info, "id"))
     turn.model = text_at(info, "modelID") or text_at(info, "model", "modelID")
-    turn.at = when(at(info, "time", "completed")) or when(at(info, "time", "created"))
+    turn.at = when(
+        at(
+            info,
+            "time",
+            "completed",
+        )
+    ) or when(at(info, "time", "created"))
     turn.finish = text_at(info, "finish")
     turn.usage = _usage(at(info, "tokens"))
     for part in parts:
@@ -92,14 +98,14 @@ def _usage(tokens: object) -> Usage:
 
 
 def _add_part(building: Building, turn: LoggedTurn, part: Object) -> None:
-    check_keys(building, part, "opencode", "part")
+    check_keys(building, part, "opencode.part")
     kind = part.get("type")
     if kind == "text" and not part.get("synthetic"):
         turn.says(text_at(part, "text"))
     elif kind == "tool":
-        check_keys(building, part, "opencode", "tool")
+        check_keys(building, part, "opencode.tool")
         if part.get("tool") == "invalid":
-            check_keys(building, part, "opencode", "invalid")
+            check_keys(building, part, "opencode.invalid")
         call = _call_of(part)
         # One malformed call can leave many parts behind.
         if call.recorded is Recorded.PENDING and not building.first(turn, call):
@@ -129,7 +135,11 @@ def _call_of(part: Object) -> LoggedCall:
     began = when(at(state, "time", "start"))
     ended = when(at(state, "time", "end"))
     return LoggedCall(
-        call=called(name_at(part, "callID"), name, {} if arguments is None else arguments),
+        call=called(
+            name_at(part, "callID"),
+            name,
+            {} if arguments is None else arguments,
+        ),
         recorded=recorded,
         said=output,
         exit_code=code_at(state, "metadata", "exit"),
@@ -403,7 +413,12 @@ class _Reading:
             return {}
         return {**payload, "type": row["type"]} if "type" in row else payload
 
-    def _fault(self, place: str, error: BaseException, why: str = "") -> None:
+    def _fault(
+        self,
+        place: str,
+        error: BaseException,
+        why: str = "",
+    ) -> None:
         _unless_locked(error)
         if self.steps > self.most_steps:
             raise _SpentError from error
@@ -442,11 +457,7 @@ _NO_SESSION = "no session of OpenCode's in it"
 
 
 def read(path: Path) -> Found:
-    """Read a database, a file of `export` or `run`, a folder of storage, or a file of a session."""
-    if path.is_dir():
-        for session in sorted(path.glob("session/*/*.json")):
-            yield from _of_tree(session)
-        return
+    """Read a database, a file of `export` or `run`, or the file of a session in a tree."""
     with unpacked_log(path) as file:
         start = file.peek(4096)[:4096]
     if start.startswith(_MARK):
@@ -468,7 +479,7 @@ def _of_export(path: Path) -> Found:
     def take(key: str, value: Any) -> Found:
         nonlocal has_info
         if key not in {"info", "messages"}:
-            check_keys(building, {key: None}, "opencode", "export")
+            check_keys(building, {key: None}, "opencode.export")
             yield from take_faults(building, path, "the file")
         elif not isinstance(value, dict):
             return
@@ -479,7 +490,7 @@ def _of_export(path: Path) -> Found:
             # A part is named by the info, which may come last.
             if has_info:
                 yield from full_part(building)
-            check_keys(building, value, "opencode", "message")
+            check_keys(building, value, "opencode.message")
             _add_message(building, object_at(value, "info"), objects(value.get("parts")))
             yield from take_faults(building, path, f"message {next(numbers)}")
 
@@ -503,7 +514,7 @@ def _of_run(path: Path) -> Found:
             building = buildings.setdefault(name, Building(session, faulty.faults))
             yield from _take_event(building, part, when(value.get("timestamp")))
         elif "part" in value or text_at(value, "type") in _PARTS:
-            check_keys(faulty, value, "opencode", "run")
+            check_keys(faulty, value, "opencode.run")
 
     yield from read_lines(path, take, faulty)
     for building in buildings.values():
@@ -512,12 +523,16 @@ def _of_run(path: Path) -> Found:
         yield Skipped(str(path), "the file", _NO_SESSION)
 
 
-def _take_event(building: Building, part: Object, moment: float | None) -> Iterator[Session]:
+def _take_event(
+    building: Building,
+    part: Object,
+    moment: float | None,
+) -> Iterator[Session]:
     if text_at(part, "type") not in {"tool", "text"}:
-        check_keys(building, part, "opencode", "part")
+        check_keys(building, part, "opencode.part")
         return
     yield from full_part(building)
-    check_keys(building, part, "opencode", "run-part")
+    check_keys(building, part, "opencode.run-part")
     turn = building.turn(name_at(part, "messageID"))
     turn.at = moment or turn.at
     _add_part(building, turn, part)

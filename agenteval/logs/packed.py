@@ -152,7 +152,14 @@ def unpacked(file: BufferedReader) -> BufferedReader:
     for magic, unpacker in _UNPACKERS.items():
         if start.startswith(magic):
             stream = cast("BinaryIO", unpacker(file))
-            return BufferedReader(Bounded(stream, Allowance.of(size), file), AT_ONCE)
+            return BufferedReader(
+                Bounded(
+                    stream,
+                    Allowance.of(size),
+                    file,
+                ),
+                AT_ONCE,
+            )
     return file
 
 
@@ -196,9 +203,18 @@ def opened_log(path: Path) -> BufferedReader:
 class _Recoded(_Stream):
     """The bytes of a text in another encoding, in UTF-8."""
 
-    def __init__(self, file: BufferedReader, encoding: str) -> None:
+    def __init__(
+        self,
+        file: BufferedReader,
+        encoding: str,
+    ) -> None:
         super().__init__()
-        self._text = TextIOWrapper(file, encoding, errors="replace", newline="\n")
+        self._text = TextIOWrapper(
+            file,
+            encoding,
+            errors="replace",
+            newline="\n",
+        )
 
     def part(self, count: int) -> bytes:
         # A character has 4 bytes at most
@@ -254,4 +270,8 @@ def closed_folders(folder: Path) -> Iterator[Skipped]:
     for _ in os.walk(folder, onerror=faults.append) if folder.is_dir() else ():
         pass
     for fault in faults:
-        yield Skipped(str(fault.filename), "the folder", fault.strerror or str(fault))
+        yield Skipped(
+            str(fault.filename),
+            "the folder",
+            fault.strerror or str(fault),
+        )

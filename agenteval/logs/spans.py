@@ -75,16 +75,20 @@ def _spans_of(reading: Building, resource: Object) -> Iterator[Object]:
     # The earlier name of `scopeSpans`
     scopes = resource.get("instrumentationLibrarySpans")
     if "scopeSpans" in resource or "instrumentationLibrarySpans" not in resource:
-        check_keys(reading, resource, "otel", "resource")
+        check_keys(reading, resource, "otel.resource")
         scopes = resource.get("scopeSpans")
     for scope in objects(scopes):
-        check_keys(reading, scope, "otel", "scope")
+        check_keys(reading, scope, "otel.scope")
         yield from objects(scope.get("spans"))
 
 
-def _kept_fields(reading: Building, span: Object, resource: dict[str, Any]) -> Object:
+def _kept_fields(
+    reading: Building,
+    span: Object,
+    resource: dict[str, Any],
+) -> Object:
     """Return the fields of a span that are used later: all spans of a file are held at once."""
-    check_keys(reading, span, "otel", "span")
+    check_keys(reading, span, "otel.span")
     attributes = resource | _attributes(reading, span)
     for key in attributes:
         intended = _intended_key(key)
@@ -117,7 +121,7 @@ def _resources(path: Path, reading: Building) -> Iterator[tuple[str, Object] | S
         elif not part[0] and isinstance(part[1], dict):  # a list of what is a line elsewhere
             yield from _of_request(part[1], place, path, reading)
         else:
-            check_keys(reading, {part[0]: None}, "otel", "top")
+            check_keys(reading, {part[0]: None}, "otel.top")
             yield from take_faults(reading, path, place)
 
 
@@ -133,7 +137,7 @@ def _of_request(
 ) -> Iterator[tuple[str, Object] | Skipped]:
     """Yield the objects of one export: spans, or other records that a collector writes."""
     if value.keys().isdisjoint(_OTHER_RECORDS):
-        check_keys(reading, value, "otel", "request")
+        check_keys(reading, value, "otel.request")
         yield from take_faults(reading, path, place)
     for resource in objects(value.get("resourceSpans")):
         yield place, resource
@@ -142,7 +146,7 @@ def _of_request(
 def _attributes(reading: Building, holder: object) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
     for attribute in objects(at(holder, "attributes")):
-        check_keys(reading, attribute, "otel", "attribute")
+        check_keys(reading, attribute, "otel.attribute")
         attributes[text_at(attribute, "key")] = _plain(attribute.get("value"))
     return attributes
 
@@ -160,7 +164,11 @@ def _plain(value: object) -> Any:
     return content
 
 
-def _session(name: str, spans: list[Object], path: Path) -> Session:
+def _session(
+    name: str,
+    spans: list[Object],
+    path: Path,
+) -> Session:
     spans.sort(key=_began)
     attributes = [span["known"] for span in spans]
     session = Session(
@@ -219,7 +227,11 @@ def _first_value(kind: str, attributes: Object) -> Any:
     return None
 
 
-def _call(building: Building, span: Object, attributes: Object) -> None:
+def _call(
+    building: Building,
+    span: Object,
+    attributes: Object,
+) -> None:
     turns = building.session.turns
     turn = turns[-1] if turns else building.turn()
     ended = when(span.get("endTimeUnixNano"))
@@ -255,7 +267,13 @@ def _inner(arguments: Any) -> Any:
 
 def _outcome(span: Object, attributes: Object) -> Recorded:
     kind = str(attributes.get("error.type") or "").lower()
-    has_failed = str(at(span, "status", "code")) in {"2", "STATUS_CODE_ERROR"}
+    has_failed = str(
+        at(
+            span,
+            "status",
+            "code",
+        )
+    ) in {"2", "STATUS_CODE_ERROR"}
     if not kind and not has_failed:
         return Recorded.RAN if span.get("endTimeUnixNano") else Recorded.PENDING
     return outcome_in(kind, "otel") or Recorded.TOOL_ERROR

@@ -70,7 +70,11 @@ def bash_call(command: str, identifier: str = "") -> ToolCall:
     return ToolCall(identifier, BASH, command, {"command": command})
 
 
-def called(identifier: str, name: str, arguments: object) -> ToolCall:
+def called(
+    identifier: str,
+    name: str,
+    arguments: object,
+) -> ToolCall:
     """Return the call with these arguments, an object or its text, by our own name of its tool."""
     return _in_our_names(_tool_call(identifier, name, arguments), _ALL)
 
@@ -98,7 +102,11 @@ def _find_calls(content: object) -> Iterator[ToolCall]:
 
 def _call_in(content: Mapping[str, Any]) -> ToolCall | None:
     """Return the call that an object is, by the first shape that it has."""
-    for shape, our_names in zip(_DATA.shape, _OUR_NAMES, strict=True):
+    for shape, our_names in zip(
+        _DATA.shape,
+        _OUR_NAMES,
+        strict=True,
+    ):
         name = _at(content, shape.name)
         arguments = _at(content, shape.arguments)
         fits = not shape.type or shape.type == content.get("type")
@@ -166,7 +174,15 @@ def has_too_many(text: str | bytes) -> bool:
         end = string.end()
         if count > MOST_VALUES:
             return True
-    return count + _marks(content, end, len(content)) > MOST_VALUES
+    return (
+        count
+        + _marks(
+            content,
+            end,
+            len(content),
+        )
+        > MOST_VALUES
+    )
 
 
 def excess(content: bytes) -> str:
@@ -192,7 +208,11 @@ def _is_too_wide(content: bytes) -> bool:
     return False
 
 
-def _width(content: bytes, start: int, end: int) -> int:
+def _width(
+    content: bytes,
+    start: int,
+    end: int,
+) -> int:
     """Return the bytes of each character of the string there, at most."""
     if _FOUR_BYTES.search(content, start, end):
         return 4
@@ -208,24 +228,51 @@ def _without_escapes(content: bytes) -> bytes:
     return content.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
-def _marks(content: bytes, start: int, end: int) -> int:
+def _marks(
+    content: bytes,
+    start: int,
+    end: int,
+) -> int:
     """Return the number of commas and opening brackets there: about as many as values."""
-    return sum(content.count(mark, start, end) for mark in (b",", b"[", b"{"))
+    return sum(
+        content.count(
+            mark,
+            start,
+            end,
+        )
+        for mark in (b",", b"[", b"{")
+    )
 
 
-def _tool_call(identifier: str, name: str, arguments: object) -> ToolCall:
+def _tool_call(
+    identifier: str,
+    name: str,
+    arguments: object,
+) -> ToolCall:
     """Return the call; its arguments are an object or its JSON text, and other text malformed."""
     if is_deep(arguments):
         return ToolCall(identifier, name, "", None, TOO_DEEP)
     raw = _written(arguments)
     if len(raw) > LONGEST:
-        return ToolCall(identifier, name, raw[:LONGEST], None, TOO_LONG)
+        return ToolCall(
+            identifier,
+            name,
+            raw[:LONGEST],
+            None,
+            TOO_LONG,
+        )
     parsed: Any = arguments
     if isinstance(arguments, dict):
         fault = _odd(raw, arguments)
     else:
         parsed, fault = _parsed(raw)
-    return ToolCall(identifier, name, raw, None if fault else parsed, fault)
+    return ToolCall(
+        identifier,
+        name,
+        raw,
+        None if fault else parsed,
+        fault,
+    )
 
 
 def _parsed(raw: str) -> tuple[Any, str]:
@@ -276,7 +323,12 @@ def _in_our_names(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
     command = _command(arguments) if name == BASH else None
     if command is not None:
         rights = {key: arguments[key] for key in _KEYS["rights"] if arguments.get(key)}
-        return ToolCall(call.id, BASH, command, {"command": command, **rights})
+        return ToolCall(
+            call.id,
+            BASH,
+            command,
+            {"command": command, **rights},
+        )
     return replace(call, name=name) if name else call
 
 

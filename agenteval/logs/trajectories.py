@@ -91,7 +91,11 @@ class _Reading:
     _names: dict[str, str] = field(default_factory=dict)
     _count: dict[str, int] = field(default_factory=dict)
 
-    def take(self, key: str, value: object) -> Found:
+    def take(
+        self,
+        key: str,
+        value: object,
+    ) -> Found:
         """Take one key of the trajectory; for a list, one of its elements."""
         place = self.prefix.removesuffix(", ") or "the file"
         self.has_steps = self.has_steps or key == "steps"
@@ -105,10 +109,14 @@ class _Reading:
                 yield from self._embedded(value, number)
         else:
             self._begin(key, value)
-            check_keys(self.building, {key: None}, "atif", "top")
+            check_keys(self.building, {key: None}, "atif.top")
         yield from take_faults(self.building, self.path, place)
 
-    def _embedded(self, trajectory: Object, number: int) -> Found:
+    def _embedded(
+        self,
+        trajectory: Object,
+        number: int,
+    ) -> Found:
         own = self.building.session
         name = name_at(trajectory, "trajectory_id") or str(number)
         session = Session(
@@ -121,7 +129,11 @@ class _Reading:
                 yield from inner.take(key, part)
         yield inner.building.session
 
-    def _begin(self, key: str, value: object) -> None:
+    def _begin(
+        self,
+        key: str,
+        value: object,
+    ) -> None:
         session = self.building.session
         if key in {"session_id", "trajectory_id"} and not self.prefix:
             name = name_at({key: value}, key)
@@ -138,13 +150,13 @@ class _Reading:
 
 def _atif_step(building: Building, step: Object) -> None:
     """Take a step; one that was copied from another file, as for a summary, is counted there."""
-    check_keys(building, step, "atif", "step")
+    check_keys(building, step, "atif.step")
     if step.get("is_copied_context") is True:
         return
-    check_keys(building, step, "atif", "observation")
+    check_keys(building, step, "atif.observation")
     calls = _atif_turn(building, step) if step.get("source") == "agent" else []
     for result in objects(at(step, "observation", "results")):
-        check_keys(building, result, "atif", "result")
+        check_keys(building, result, "atif.result")
         name = name_at(result, "source_call_id")
         call = building.take_call(name) if name else next(reversed(calls), None)
         if call:
@@ -164,7 +176,7 @@ def _atif_turn(building: Building, step: Object) -> list[LoggedCall]:
         "cached_tokens",
     )
     for item in objects(step.get("tool_calls")):
-        check_keys(building, item, "atif", "call")
+        check_keys(building, item, "atif.call")
         building.called(turn, _call(item))
     return turn.calls
 
@@ -210,7 +222,7 @@ def read_swe(path: Path) -> Found:
     def take(key: str, value: Any) -> Found:
         if key not in _WAYS:
             _begin(session, key, value)
-            check_keys(top, {key: None}, "swe-agent", "top")
+            check_keys(top, {key: None}, "swe-agent.top")
             yield from take_faults(top, path, "the file")
             return
         building = ways.setdefault(key, session_of(path))
@@ -232,10 +244,22 @@ def read_swe(path: Path) -> Found:
         yield session
 
 
-def _begin(session: Session, key: str, value: object) -> None:
+def _begin(
+    session: Session,
+    key: str,
+    value: object,
+) -> None:
     if key == "info":
         session.version = text_at(value, "mini_version") or text_at(value, "swe_agent_version")
-        session.model = text_at(value, "config", "model", "model_name") or session.model
+        session.model = (
+            text_at(
+                value,
+                "config",
+                "model",
+                "model_name",
+            )
+            or session.model
+        )
     elif key == "replay_config":
         session.model = session.model or _model_in(value)
     elif key == "instance_id":
@@ -256,8 +280,8 @@ def _model_in(config: object) -> str:
 def _message(building: Building, message: Object) -> None:
     role = text_at(message, "role") or _ROLES.get(str(message.get("object") or message.get("type")))
     if role is None:
-        check_keys(building, message, "swe-agent", "role")
-    check_keys(building, message, "swe-agent", "message")
+        check_keys(building, message, "swe-agent.role")
+    check_keys(building, message, "swe-agent.message")
     # What somebody else did once is only shown to the model.
     if message.get("is_demo") is True:
         return
@@ -271,10 +295,16 @@ def _reply(building: Building, message: Object) -> None:
     turn = building.turn()
     _set_figures(turn, message)
     turn.text = words(message.get("content")) or _response_text(message)
-    check_keys(building, message, "swe-agent", "calls")
+    check_keys(building, message, "swe-agent.calls")
     for item in objects(message.get("tool_calls")):
         named = {**object_at(item, "function"), "id": item.get("id")}
-        call = call_at(named, "id", "name", "arguments", missing="")
+        call = call_at(
+            named,
+            "id",
+            "name",
+            "arguments",
+            missing="",
+        )
         building.called(turn, LoggedCall(call, Recorded.PENDING))
     if not turn.calls:
         for command in _commands(message, turn.text):
@@ -284,8 +314,22 @@ def _reply(building: Building, message: Object) -> None:
 
 def _set_figures(turn: LoggedTurn, message: Object) -> None:
     """Set the server's figures of a turn, which stand next to its reply."""
-    turn.at = when(message.get("timestamp")) or when(at(message, "extra", "timestamp"))
-    response = message if "output" in message else at(message, "extra", "response")
+    turn.at = when(message.get("timestamp")) or when(
+        at(
+            message,
+            "extra",
+            "timestamp",
+        )
+    )
+    response = (
+        message
+        if "output" in message
+        else at(
+            message,
+            "extra",
+            "response",
+        )
+    )
     turn.model = text_at(response, "model")
     tokens = at(response, "usage")
     turn.usage = Usage(
@@ -353,7 +397,14 @@ def _observation(building: Building, message: Object) -> None:
         if not has_reply:
             _set_figures(building.turn(), message)
         unread = _unread(message) or turns[-1].text
-        call = LoggedCall(called("", "bash", unread), Recorded.MALFORMED)
+        call = LoggedCall(
+            called(
+                "",
+                "bash",
+                unread,
+            ),
+            Recorded.MALFORMED,
+        )
         turns[-1].calls.append(call)
         building.set_reply(call, output)
 
@@ -365,7 +416,13 @@ def _call_id(message: Object) -> str:
     return name_at(message, "tool_call_id") or name_at(message, "call_id")
 
 
-def _record(call: LoggedCall, message: Object, output: str, *, is_bad: bool) -> None:
+def _record(
+    call: LoggedCall,
+    message: Object,
+    output: str,
+    *,
+    is_bad: bool,
+) -> None:
     code = _CODE.search(output)
     stated = code_at(message, "extra", "returncode")
     call.exit_code = int(code[1]) if code and stated is None else stated

@@ -62,7 +62,11 @@ def quoted(session: Session, format_name: str) -> Known | None:
     dialect = dialects().get(format_name)
     if dialect is None or dialect.quoted is None:
         return None
-    policy = dialect.quoted(session.version, session.agent, session.rules)
+    policy = dialect.quoted(
+        session.version,
+        session.agent,
+        session.rules,
+    )
     tools = frozenset(rule["permission"] for rule in session.rules) - {"*"}
     return Known(policy, QUOTED, tools)
 
@@ -71,11 +75,21 @@ def _rules_next_to(session: Session, format_name: str) -> Known | None:
     """Return the first readable rules of the project's folder, or of the program's own."""
     folders = Path(session.path).parents
     homes = (str(folder.parent) for folder in folders if folder.name in _LOGS)
-    return _rules_at(format_name, session.project, session.agent, next(homes, ""))
+    return _rules_at(
+        format_name,
+        session.project,
+        session.agent,
+        next(homes, ""),
+    )
 
 
 @cache
-def _rules_at(format_name: str, project: str, agent: str, home: str) -> Known | None:
+def _rules_at(
+    format_name: str,
+    project: str,
+    agent: str,
+    home: str,
+) -> Known | None:
     if "/" in agent:
         return None
     dialect = dialects().get(format_name)
@@ -100,7 +114,15 @@ def alone(format_name: str, mode: str) -> Known | None:
     if dialect is None or dialect.unruled is None or not mode:
         return None
     policy = in_mode(dialect.unruled, mode)
-    return None if policy is dialect.unruled else Known(policy, f"{MODE}: {mode}", _COMMANDS)
+    return (
+        None
+        if policy is dialect.unruled
+        else Known(
+            policy,
+            f"{MODE}: {mode}",
+            _COMMANDS,
+        )
+    )
 
 
 def in_mode(policy: Policy, mode: str) -> Policy:
@@ -115,7 +137,12 @@ def _in_mode(policy: Policy, mode: str) -> Policy:
     return dialect.in_mode(policy, mode) if dialect else policy
 
 
-def _stops_at(policy: Policy, call: ToolCall, verdict: Verdict, root: str) -> str:
+def _stops_at(
+    policy: Policy,
+    call: ToolCall,
+    verdict: Verdict,
+    root: str,
+) -> str:
     """Return the part of a denied call that the list stops at, if its engine reports it.
 
     Otherwise return the evidence of the verdict.
@@ -126,7 +153,14 @@ def _stops_at(policy: Policy, call: ToolCall, verdict: Verdict, root: str) -> st
     if policy.engine is None or call.command is None or not isinstance(policy.engine, Stopping):
         return primary.evidence.text
     start = root or UNKNOWN_WORLD.root
-    return policy.engine.stops_at(call.command, start, start) or primary.evidence.text
+    return (
+        policy.engine.stops_at(
+            call.command,
+            start,
+            start,
+        )
+        or primary.evidence.text
+    )
 
 
 # Characters of what the model read of a call
@@ -166,11 +200,23 @@ class LogJudge:
             for position, logged in enumerate(logged_calls):
                 covering = allow_list if allow_list and allow_list.covers(logged.call) else None
                 place = (len(turns), position)
-                records.append(self._record(logged, place, covering, judge, root))
+                records.append(
+                    self._record(
+                        logged,
+                        place,
+                        covering,
+                        judge,
+                        root,
+                    )
+                )
             turns.append(_turn(turn, logged_calls))
         judged = Judged(
             session=session,
-            trial=_trial(session, turns, [logged.record for logged in records]),
+            trial=_trial(
+                session,
+                turns,
+                [logged.record for logged in records],
+            ),
             records=records,
             policies={allow_list.policy.name: allow_list.policy.digest} if allow_list else {},
             policy=allow_list.where if allow_list else "",
@@ -196,11 +242,21 @@ class LogJudge:
         execution = None
         if logged.recorded in CARRIED_OUT and logged.exit_code is not None:
             is_cut = len(logged.said) > KEPT
-            execution = Execution(logged.exit_code, "", logged.seconds or 0.0, cut=is_cut)
+            execution = Execution(
+                logged.exit_code,
+                "",
+                logged.seconds or 0.0,
+                cut=is_cut,
+            )
         record = CallRecord(
             *place,
             call=call,
-            verdict=self._in_force(call, logged.recorded, verdict, allow_list),
+            verdict=self._in_force(
+                call,
+                logged.recorded,
+                verdict,
+                allow_list,
+            ),
             reply=logged.said[:KEPT],
             execution=execution,
             harness=str(logged.recorded),
@@ -282,7 +338,11 @@ def _turn(turn: LoggedTurn, logged_calls: Sequence[LoggedCall]) -> Turn:
     )
 
 
-def _trial(session: Session, turns: Sequence[Turn], records: Sequence[CallRecord]) -> Trial:
+def _trial(
+    session: Session,
+    turns: Sequence[Turn],
+    records: Sequence[CallRecord],
+) -> Trial:
     """Return the session as a trial.
 
     Its seed is negative, which no trial of a run has: so it is paired with no trial of another run.
@@ -326,7 +386,11 @@ def _redact(judged: Judged, redactor: Redactor) -> Judged:
 
 def _redact_turn(turn: Turn, redactor: Redactor) -> Turn:
     calls = tuple(_redact_call(call, redactor) for call in turn.calls)
-    return replace(turn, text=redactor.text(turn.text), calls=calls)
+    return replace(
+        turn,
+        text=redactor.text(turn.text),
+        calls=calls,
+    )
 
 
 def _redact_record(logged: LoggedRecord, redactor: Redactor) -> LoggedRecord:
@@ -346,7 +410,13 @@ def _redact_call(call: ToolCall, redactor: Redactor) -> ToolCall:
     if arguments is not None and call.command is None:
         raw = json.dumps(arguments)
     name = redactor.text(call.name)
-    return ToolCall(call.id, name, raw, arguments, redactor.text(call.malformed))
+    return ToolCall(
+        call.id,
+        name,
+        raw,
+        arguments,
+        redactor.text(call.malformed),
+    )
 
 
 def _redact_verdict(verdict: Verdict, redactor: Redactor) -> Verdict:

@@ -196,7 +196,13 @@ class Reading:
             for item in islice(items, unit.share, None, unit.shares):
                 yield [item] if isinstance(item, Skipped) else self._judged(unit, item)
         except (*UNREADABLE, *_ODD) as error:
-            yield Unread(Skipped(str(unit.path), "the file", _why(error)))
+            yield Unread(
+                Skipped(
+                    str(unit.path),
+                    "the file",
+                    _why(error),
+                )
+            )
 
     def _judged(self, unit: _Unit, session: Session) -> Found:
         """Return the results of a session; one that cannot be read stops no other."""
@@ -204,14 +210,24 @@ class Reading:
             return [*self._session(unit.format, session)]
         except _ODD as error:
             place = f"session {session.id[:LONGEST_NAME]}"
-            return [Skipped(str(unit.path), place, _why(error))]
+            return [
+                Skipped(
+                    str(unit.path),
+                    place,
+                    _why(error),
+                )
+            ]
 
     def remembers(self, format_name: str) -> bool:
         """Return True if rules that one session of the format quoted can judge a later one."""
         dialect = dialects().get(format_name)
         return self.allowlist is None and dialect is not None and dialect.quoted is not None
 
-    def _session(self, format_name: str, session: Session) -> Iterator[Item]:
+    def _session(
+        self,
+        format_name: str,
+        session: Session,
+    ) -> Iterator[Item]:
         if not session.turns:
             yield EMPTY
             return
@@ -336,8 +352,25 @@ class Workers:
         for name, path, size in files:
             is_first = reading.remembers(name)
             shares = max(1, count) if size >= SPLIT and not is_first else 1
-            units = [_Unit(name, path, share, shares) for share in range(shares)]
-            self._files.append([_Stream(unit, next(numbers), is_first) for unit in units])
+            units = [
+                _Unit(
+                    name,
+                    path,
+                    share,
+                    shares,
+                )
+                for share in range(shares)
+            ]
+            self._files.append(
+                [
+                    _Stream(
+                        unit,
+                        next(numbers),
+                        is_first,
+                    )
+                    for unit in units
+                ]
+            )
             self._queues[is_first].extend(self._files[-1])
         self._workers: list[_Worker] = []
         for _ in range(count):
@@ -392,7 +425,11 @@ class Workers:
                 return
             elif stream.worker is None:  # there is none, or it died
                 stream.ended = True
-                yield from islice(self._reading.of(stream.unit), stream.taken_count, None)
+                yield from islice(
+                    self._reading.of(stream.unit),
+                    stream.taken_count,
+                    None,
+                )
                 return
             else:
                 self._receive(stream, None)
@@ -459,7 +496,11 @@ def _number(stream: _Stream) -> int:
     return stream.number
 
 
-def _work(reading: Reading, pipe: Connection, inherited: Sequence[Connection]) -> None:
+def _work(
+    reading: Reading,
+    pipe: Connection,
+    inherited: Sequence[Connection],
+) -> None:
     """Run a worker. A mistake of the user's ends it: reading the file here then reports it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

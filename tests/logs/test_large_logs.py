@@ -54,11 +54,7 @@ def one_span():
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
 
 
-LONG = {
-    "codex": (codex_calls, MANY),
-    "opencode": (opencode_parts, MANY),
-    "otel": (one_span, 1),
-}
+LONG = {"codex": (codex_calls, MANY), "opencode": (opencode_parts, MANY), "otel": (one_span, 1)}
 
 
 @pytest.mark.parametrize("name", LONG)

@@ -80,10 +80,7 @@ def read(text: str | bytes):
             ),
             line(engine="1 Engines Aggregated"),
         ),
-        (
-            f'{{"log":"INFO 05-07 04:56:17 [loggers.py:87] {V1}\\n","stream":"stdout"}}',
-            line(),
-        ),
+        (f'{{"log":"INFO 05-07 04:56:17 [loggers.py:87] {V1}\\n","stream":"stdout"}}', line()),
         (f"\x1b[1;36m(pid=1)\x1b[0;0m INFO 05-07 04:56:17 [loggers.py:1] {V1}", line()),
         (f"Loading: 99%|##|\rINFO 05-07 04:56:17 [loggers.py:1] {V1}\r\n", line()),
         (f"INFO 05-07 04:56:17 [loggers.py:1] {V1}".encode("utf-16"), line()),
