@@ -244,7 +244,7 @@ def _result(
 
 
 def _unwrapped(output: object) -> object:
-    """The output with its exit code, which older versions wrote as the text of an object."""
+    """Return the output with its exit code, which older versions wrote as the text of an object."""
     if isinstance(output, str) and output.startswith('{"') and '"metadata"' in output:
         try:
             value = json.loads(output)

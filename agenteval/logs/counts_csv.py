@@ -81,7 +81,7 @@ class Table:
 
     @property
     def counts(self) -> ErrorCounts:
-        """The counts of all trials; by trial only if every line named one."""
+        """Return the counts of all trials; by trial only if every line named one."""
         added = ErrorCounts.added([(self.calls[trial], self.errors[trial]) for trial in self.calls])
         by_trial = all(trial for _, trial in self.calls)
         return replace(added, by_trial=by_trial)

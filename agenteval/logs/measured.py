@@ -102,7 +102,7 @@ class _CallLine(BaseModel):
 
 
 def _load_article(*, roots: Sequence[Path]) -> Mapping[str, Sessions]:
-    """Every model's sessions, each the calls of one sub-agent in order. Raises UsageError."""
+    """Return every model's sessions, each the calls of one sub-agent. Raises UsageError."""
     paths = (root / CALLS for root in roots if (root / CALLS).is_file())
     path = next(paths, None)
     if path is None:
@@ -133,7 +133,7 @@ def _read(where: str, text: str) -> tuple[_CallLine, ToolCall]:
 
 
 def view_of_article() -> View:
-    """The published comparison, judged again from its calls."""
+    """Return the published comparison, judged again from its calls."""
     where = roots()
     policy = load_policy(ARTICLE, roots=where)
     counts: dict[str, ErrorCounts] = {}

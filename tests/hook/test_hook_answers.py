@@ -271,6 +271,8 @@ def test_many_at_once_start_one_process_and_no_line_is_lost(project, stopped) ->
     assert [process.returncode for process in started] == [0] * 12
     assert [one["event"] for one in lines if "event" in one] == ["start", "policy"]
     assert sum(one.get("tool") == "Bash" for one in lines) == 12
+    running = ran(["pgrep", "-f", f"agenteval.hook.resident {stopped}/agenteval/hook$"])
+    assert running.stdout.split() == [str(resident(stopped))]
 
 
 def test_a_log_that_is_full_is_followed_by_the_next(tmp_path) -> None:

@@ -97,13 +97,6 @@ def test_no_tool_of_any_name_carries_a_denied_command_through(harness, rules, tm
     assert (passed, len(CALLS) > 1000) == ([], True)
 
 
-@pytest.mark.parametrize("rules", [RULES, PASS], ids=["deny", "pass"])
-def test_nor_does_one_through_the_approver_of_inspect(rules, tmp_path) -> None:
-    (tmp_path / "rules.toml").write_text(rules)
-    policy = load_policy(str(tmp_path / "rules.toml"), roots=())
-    assert passed_by(policy, CALLS) == []
-
-
 LISTS = {
     "settings.json": {"permissions": {"allow": ["Bash(ls:*)", "Bash(git status)"]}},
     "opencode.json": {"permission": {"bash": {"*": "deny", "ls": "allow", "ls *": "allow"}}},
@@ -141,20 +134,10 @@ def test_what_a_list_allows_passes_under_any_name(harness, hook) -> None:
     assert [*filter(None, denials)] == []
 
 
-# A tool that nobody knows, with an allowed command and a text that may be another.
-DECOYS = [
-    ("mcp__x__y", {"command": "ls", "do": BAD}),
-    ("mcp__x__y", {"command": "ls", "pipeline": ["ls", BAD]}),
-    ("mcp__x__y", {"command": "ls", "args": {"0": f"; {BAD}"}}),
-    ("mcp__x__y", {"command": "ls", "a": [{"b": {"c": BAD}}]}),
-    ("write_stdin", {"session_id": 1, "data": f"{BAD}\n"}),
-    ("write_stdin", {"session_id": 1, "chars": ["rm", "x"]}),
-]
-
-
 @pytest.mark.parametrize("harness", HARNESSES)
 def test_an_allowed_command_is_no_cover_for_what_is_not_read(harness, hook) -> None:
-    passed = [given for tool, given in DECOYS if not hook.denial(harness, tool, given)]
+    """An unknown tool, with an allowed command and a text that may be another."""
+    passed = [call for call in rows("decoys.jsonl") if not hook.denial(harness, *call)]
     assert passed == []
 
 

@@ -206,42 +206,8 @@ def codex_call(number, name, arguments, output):
     ]
 
 
-CODEX = jsonl(
-    {"type": "session_meta", "payload": {"id": "x1", "cwd": "/srv/p", "cli_version": "0.9"}},
-    {"type": "turn_context", "payload": {"model": "gpt", "cwd": "/srv/p"}},
-    *codex_call(1, "exec_command", '{"cmd": "ls"}', "Process exited with code 0\nOutput:\na"),
-    *codex_call(2, "shell", '{"command": ["bash", "-lc", "rm x"]}', 'exec_command failed: Rejected("no")'),
-    *codex_call(3, "fly", "{}", "unsupported call: fly"),
-    *codex_call(4, "shell", '{"comm', "failed to parse function arguments: EOF"),
-    *codex_call(6, "shell", '{"command": ["ls"]}', '{"output":"a","metadata":{"exit_code":2,"duration_seconds":0.1}}'),
-    *codex_call(8, "exec_command", '{"cmd": "rm z"}', "Command blocked by PreToolUse hook: Denied by the allow list demo (x). Command: rm z"),
-    *codex_call(7, "exec_command", '{"cmd": "rm y"}', f"exec_command failed for {400 * 'y'}: Rejected(no)"),
-    *codex_call(5, "shell", '{"command": ["false"]}', {"content": "no", "metadata": {"exit_code": 1}, "success": False}),
-    {"type": "response_item", "payload": {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]}},
-)  # fmt: skip
-
-
-def gemini_call(name, args, status, said):
-    response = {"functionResponse": {"response": {"output": said}}}
-    return {"id": "g", "name": name, "args": args, "status": status, "result": [response]}
-
-
-GEMINI_MESSAGES = [
-    {"id": "1", "type": "user", "content": "go"},
-    {"id": "2", "type": "gemini", "model": "flash", "content": "ok", "timestamp": "2026-03-01T10:00:00Z", "toolCalls": [
-        gemini_call("run_shell_command", {"command": "ls"}, "success", "a"),
-        gemini_call("run_shell_command", {"command": "rm x"}, "cancelled", "no"),
-        gemini_call("fly", {}, "error", 'Tool "fly" not found in registry.'),
-    ]},
-]  # fmt: skip
-GEMINI = json.dumps({"sessionId": "g1", "projectHash": "abc", "messages": GEMINI_MESSAGES})
-GEMINI_LINES = jsonl(
-    {"sessionId": "g1", "kind": "main"},
-    *GEMINI_MESSAGES,
-    {"id": "3", "type": "gemini", "content": "wrong way"},
-    {"$rewindTo": "3"},
-    {"$set": {"lastUpdated": "x"}},
-)
+CODEX = sample("rollout-1.jsonl")
+GEMINI = sample("session-1.json")
 
 
 def qwen_call(number, name, args, **result):
@@ -258,12 +224,7 @@ def qwen_call(number, name, args, **result):
     )  # fmt: skip
 
 
-QWEN = jsonl(
-    *qwen_call(1, "run_shell_command", {"command": "ls"}, status="success", resultDisplay="a"),
-    *qwen_call(2, "run_shell_command", {"command": "rm"}, status="error", errorType="execution_denied"),
-    *qwen_call(3, "fly", {}, status="error", errorType="tool_not_registered"),
-    *qwen_call(4, "run_shell_command", {}, status="error", errorType="invalid_tool_params"),
-)  # fmt: skip
+QWEN = sample("q.jsonl")
 ATIF = sample("trajectory.json")
 SWE = sample("a.traj")
 MINI = sample("m.traj.json")
@@ -304,18 +265,12 @@ def inspect_archive():
     return held.getvalue()
 
 
+HOOK = sample("calls.jsonl")
 HOOK_CALL = {
-    "v": 1, "at": "2026-11-23T03:00:00Z", "harness": "claude-code", "session": "h", "agent": "",
-    "model": "opus", "cwd": "/srv/p", "tool": "Bash", "arguments": {"command": "ls | head"},
-    "mode": "observe",
-}  # fmt: skip
-DENIED = {"verdict": "denied", "class": "pipe-to-filter", "hint": "Run it alone.", "ran": True}
-HOOK = jsonl(
-    {"v": 1, "at": "2026-11-23T02:59:00Z", "event": "start"},
-    {**HOOK_CALL, "call": "1", **DENIED},
-    {**HOOK_CALL, "call": "2", "verdict": "allowed"},
-    {**HOOK_CALL, "call": "3", "verdict": "not-judged"},
-)
+    key: value
+    for key, value in json.loads(HOOK.splitlines()[2]).items()
+    if key not in {"call", "verdict"}
+}
 
 # Format, name of the file, content, and what was recorded of its calls, in their order.
 SAMPLES = [
@@ -325,7 +280,7 @@ SAMPLES = [
     ("openai", "chat.jsonl", CHAT, ["not-observable", "not-observable", "malformed", "malformed"]),
     ("codex", "rollout-1.jsonl", CODEX, ["ran", "denied", "invalid-tool", "malformed", "ran", "denied", "denied", "ran"]),
     ("gemini-cli", "session-1.json", GEMINI, ["ran", "rejected", "invalid-tool"]),
-    ("gemini-cli", "session-1.jsonl", GEMINI_LINES, ["ran", "rejected", "invalid-tool"]),
+    ("gemini-cli", "session-1.jsonl", sample("session-1.jsonl"), ["ran", "rejected", "invalid-tool"]),
     ("qwen-code", "q.jsonl", QWEN, ["ran", "denied", "invalid-tool", "malformed"]),
     ("atif", "trajectory.json", ATIF, ["not-observable", "not-observable"]),
     ("swe-agent", "a.traj", SWE, ["not-observable", "not-observable"]),
