@@ -138,6 +138,15 @@ def test_a_log_tells_the_same_in_each_encoding(
     assert (recorded(sessions), skipped) == (told, [])
 
 
+@CASES
+def test_a_log_tells_the_same_however_little_of_it_is_held(
+    tmp_path, monkeypatch, name, file, content, told
+) -> None:
+    monkeypatch.setattr("agenteval.logs.json._AT_ONCE", 7)
+    sessions, skipped = taken(name, written(tmp_path, file, content))
+    assert (recorded(sessions), skipped) == (told, [])
+
+
 def test_a_file_that_is_none_of_opencodes_is_named(tmp_path) -> None:
     for file, text in (("export.json", "{}"), ("run.jsonl", '{"type": 1}\n')):
         path = written(tmp_path, file, text)
