@@ -191,19 +191,16 @@ MOST: Final = 16 << 20
 KEPT: Final = 4
 
 
+@dataclass(frozen=True, slots=True)
 class ProductionLog:
-    """A log file of one user and the older ones next to it: calls.jsonl.1 is the newest of them."""
+    """A log file of one user and the older ones next to it: calls.jsonl.1 is the newest of them.
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        most: int = MOST,
-        kept: int = KEPT,
-    ) -> None:
-        self.path = path
-        self.most = most
-        self.kept = kept
+    It has at most so many bytes, and so many older ones.
+    """
+
+    path: Path
+    most: int = MOST
+    most_older: int = KEPT
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append a line. Where that cannot be, a verdict is answered all the same."""
@@ -232,7 +229,7 @@ class ProductionLog:
             return
         if size + more <= self.most:
             return
-        for number in range(self.kept - 1, 0, -1):
+        for number in range(self.most_older - 1, 0, -1):
             older = Path(f"{self.path}.{number}")
             if older.exists():
                 older.replace(f"{self.path}.{number + 1}")
@@ -240,7 +237,7 @@ class ProductionLog:
 
     def lines(self) -> Iterator[Mapping[str, Any]]:
         """Yield all that is kept, the oldest first; a line that is none is left out."""
-        older = [Path(f"{self.path}.{number}") for number in range(self.kept, 0, -1)]
+        older = [Path(f"{self.path}.{number}") for number in range(self.most_older, 0, -1)]
         for path in (*older, self.path):
             if not path.is_file():
                 continue

@@ -157,38 +157,15 @@ def read_call(
     has_no_effect = canonical(tool) in _HARMLESS
     reading = Reading(identifier, tool, Effect.JUDGED)
     if not (is_shell or is_typist or is_file_tool):
-        own = ToolCall(
-            identifier,
-            tool,
-            json.dumps(arguments),
-            arguments,
-        )
+        own = ToolCall(identifier, tool, json.dumps(arguments), arguments)
         reading = replace(reading, own=own)
     search = _Search(letters, is_known=is_file_tool or has_no_effect or is_typist)
     try:
-        texts = [
-            *search.texts(
-                arguments,
-                _Around(),
-                DEPTH,
-            )
-        ]
+        texts = list(search.texts(arguments, _Around(), DEPTH))
         _check_language(letters, texts)
     except _UnreadableError as error:
-        return replace(
-            reading,
-            effect=Effect.UNREADABLE,
-            reason=str(error),
-        )
-    calls = [
-        *_bash_calls(
-            identifier,
-            texts,
-            arguments,
-            cwd,
-            root,
-        )
-    ]
+        return replace(reading, effect=Effect.UNREADABLE, reason=str(error))
+    calls = list(_bash_calls(identifier, texts, arguments, cwd, root))
     calls += _file_calls(identifier, letters, arguments, texts)
     if is_shell and not calls:
         calls.append(_call_without_command(identifier, arguments))

@@ -235,18 +235,10 @@ def _class_names() -> frozenset[str]:
 @lru_cache(maxsize=1024)
 def _nearest_class(name: str) -> str:
     """Return the class of ours that a name is a slip for; "" for one that is ours, or none."""
-    known = _class_names()
-    near = (
-        []
-        if name in known
-        else get_close_matches(
-            name,
-            sorted(known),
-            n=1,
-            cutoff=_SLIP,
-        )
-    )
-    return "".join(near)
+    names = sorted(_class_names())
+    if name in names:
+        return ""
+    return "".join(get_close_matches(name, names, n=1, cutoff=_SLIP))
 
 
 def _count(text: str, at: str) -> int:

@@ -69,11 +69,7 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
     Location(store).check_ours()
     policy = load_any(allowlist, roots=roots()) if allowlist else None
     places = _places(format_name, paths)
-    files = [
-        (log, file)
-        for log, place in places
-        for file in log.find_files(place, by_ending=bool(paths))
-    ]
+    files = _files(places, by_ending=bool(paths))
     if format_name == AUTO and not files:
         raise UsageError(
             f"auto: no logs of {', '.join(FORMATS)} in their own places here. Name a format and a "
@@ -81,18 +77,8 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
         )
     with closing(sql.SqlStore(store)) as there:
         writer = there.log_writer(TAXONOMY_VERSION)
-        redactor = None
-        if redact:
-            # The keys in our own environment are known by their value as well
-            redactor = Redactor(known=KnownKeys.of(secrets_of(os.environ)))
-        taking = _Taking(
-            there,
-            policy,
-            filters,
-            redactor,
-            note,
-            writer,
-        )
+        redactor = _redactor() if redact else None
+        taking = _Taking(there, policy, filters, redactor, note, writer)
         try:
             for place in {place: None for _, place in places}:
                 for fault in closed_folders(place):
@@ -114,6 +100,21 @@ def _places(format_name: str, paths: Sequence[str]) -> list[tuple[LogFormat, Pat
     if paths:
         raise UsageError("auto finds each program's own place. Name a format to read other files")
     return [(log, place) for log in FORMATS.values() for place in log.places()]
+
+
+def _files(
+    places: Sequence[tuple[LogFormat, Path]],
+    *,
+    by_ending: bool,
+) -> list[tuple[LogFormat, Path]]:
+    return [
+        (log, file) for log, place in places for file in log.find_files(place, by_ending=by_ending)
+    ]
+
+
+def _redactor() -> Redactor:
+    """Return a redactor that knows the keys in our own environment by their value as well."""
+    return Redactor(known=KnownKeys.of(secrets_of(os.environ)))
 
 
 def looked_for(name: str) -> str:
@@ -229,15 +230,8 @@ class _Taking:
     ) -> None:
         run = self._run(log, session.entry)
         how = self.writer.add(run.id, session.entry)
-        taken = self.intake.runs.setdefault(
-            run.id,
-            Taken(
-                run.id,
-                run.model.name,
-                log.name,
-            ),
-        )
-        taken.add(how, session)
+        result = Taken(run.id, run.model.name, log.name)
+        self.intake.runs.setdefault(run.id, result).add(how, session)
 
     def _run(
         self,

@@ -276,7 +276,7 @@ def test_many_at_once_start_one_process_and_no_line_is_lost(project, stopped) ->
 
 
 def test_a_log_that_is_full_is_followed_by_the_next(tmp_path) -> None:
-    kept = ProductionLog(tmp_path / "calls.jsonl", most=2000, kept=2)
+    kept = ProductionLog(tmp_path / "calls.jsonl", most=2000, most_older=2)
     for number in range(100):
         kept.write({"number": number, "filler": "x" * 100})
     sizes = [path.stat().st_size for path in tmp_path.glob("calls.jsonl*")]
