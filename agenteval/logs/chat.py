@@ -42,7 +42,13 @@ from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, 
 
 # A message, and what it is a reply in
 _Spoken = tuple[Object, Object | None]
-_KEYS = {"messages", "choices", "role", "request", "response"}
+_KEYS = {
+    "messages",
+    "choices",
+    "role",
+    "request",
+    "response",
+}
 # Roles
 _RESULTS = {"tool", "function"}
 _SHARED = ("session_id", "conversation_id")
@@ -293,7 +299,11 @@ def _calls(
         return
     for _, left, is_spoken in calls_left(turn.text, schemas):
         if not is_spoken:
-            call = called("", left.name, left.raw)
+            call = called(
+                "",
+                left.name,
+                left.raw,
+            )
             building.called(turn, LoggedCall(call, Recorded.MALFORMED))
 
 

@@ -38,7 +38,11 @@ _SYNTHETIC = "<synthetic>"
 
 def read(path: Path) -> Found:
     reading = _Reading(path)
-    yield from read_lines(path, reading.take, reading.faulty)
+    yield from read_lines(
+        path,
+        reading.take,
+        reading.faulty,
+    )
     for building in reading.sessions.values():
         yield building.session
 
@@ -144,7 +148,12 @@ def _assistant(building: Building, line: Object) -> None:
     for block in objects(content):
         if block.get("type") == "tool_use":
             check_keys(building, block, "claude-code.call")
-            _call(building, turn, block, name_at(block, "id"))
+            _call(
+                building,
+                turn,
+                block,
+                name_at(block, "id"),
+            )
 
 
 def _call(
@@ -171,7 +180,12 @@ def _content(building: Building, message: object) -> Any:
 
 def _usage(tokens: object) -> Usage:
     """Return the tokens of a reply, whose prompt is reported in three parts."""
-    usage = usage_in(tokens, "input_tokens", "output_tokens", cached="cache_read_input_tokens")
+    usage = usage_in(
+        tokens,
+        "input_tokens",
+        "output_tokens",
+        cached="cache_read_input_tokens",
+    )
     created = count_at(tokens, "cache_creation_input_tokens")
     prompt = usage.prompt_tokens + created + usage.cached_tokens
     return replace(usage, prompt_tokens=prompt)

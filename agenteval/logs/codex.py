@@ -56,7 +56,11 @@ _FIRST = 600
 
 def read(path: Path) -> Found:
     reading = _Reading(session_of(path))
-    yield from read_lines(path, reading.take, reading.building)
+    yield from read_lines(
+        path,
+        reading.take,
+        reading.building,
+    )
     session = reading.building.session
     if session.turns or session.part or session.version or reading.model:
         yield session
@@ -289,7 +293,11 @@ def _command(
 ) -> str | None:
     """Return the text of `cmd` in the object that begins there, which has no other in it."""
     tokens = [","]
-    for token in _TOKEN.finditer(script, begin, end):
+    for token in _TOKEN.finditer(
+        script,
+        begin,
+        end,
+    ):
         if not token[0].isspace():
             tokens.append(token[0])
         # Its end, or a literal without one

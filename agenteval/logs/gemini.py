@@ -52,7 +52,12 @@ def _read_document(path: Path, building: Building) -> Found:
 
     def take(key: str, value: Any) -> Found:
         if key == "messages" and isinstance(value, dict):
-            yield from _message(building, value, path, next(numbers))
+            yield from _message(
+                building,
+                value,
+                path,
+                next(numbers),
+            )
         else:
             _begin(building.session, {key: value})
             check_keys(building, {key: None}, "gemini-cli.top")
@@ -154,11 +159,7 @@ def _call(item: Object) -> ToolCall:
 
 
 def _status(item: Object) -> Recorded:
-    error_type = text_at(item, "errorType") or text_at(
-        item,
-        "result",
-        "errorType",
-    )
+    error_type = text_at(item, "errorType") or text_at(item, "result", "errorType")
     outcome = outcome_in(error_type, "gemini-cli-types")
     if outcome:
         return outcome
@@ -235,14 +236,7 @@ def _qwen_result(building: Building, value: Object) -> None:
         check_keys(building, result, "qwen-code.result")
     parts = objects(at(value, "message", "parts"))
     names = [name_at(result, "callId")]
-    names += [
-        name_at(
-            part,
-            "functionResponse",
-            "id",
-        )
-        for part in parts[:1]
-    ]
+    names += [name_at(part, "functionResponse", "id") for part in parts[:1]]
     call = building.take_call(next(filter(None, names), ""))
     if call is None:
         return

@@ -254,13 +254,7 @@ class _Events:
         elif kind == "tool" and len(self.calls) < _MOST:
             self.calls.append({key: event.get(key) for key in _OF_CALLS})
         elif (kind, event.get("approver")) == ("approval", "human"):
-            self.decided[
-                name_at(
-                    event,
-                    "call",
-                    "id",
-                )
-            ] = text_at(event, "decision")
+            self.decided[name_at(event, "call", "id")] = text_at(event, "decision")
 
     def complete(
         self,

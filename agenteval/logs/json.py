@@ -269,7 +269,12 @@ def _object(content: bytes) -> dict[str, Any] | None:
     """Decode a line as most lines are; return None for one that needs a closer look."""
     try:
         value = msgspec.json.decode(content)
-    except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError):
+    except (
+        msgspec.MsgspecError,
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ):
         return None
     if not isinstance(value, dict):
         return None
@@ -471,11 +476,21 @@ def _keys_of(kind: str) -> list[_Keys]:
         steps = tuple(path.split(".")) if path else ()
         needed = tuple(name[:-1] for name in names.split() if name.endswith("!"))
         optional = tuple(name for name in names.split() if not name.endswith("!"))
-        keys.append(_Keys(steps, needed, optional))
+        keys.append(
+            _Keys(
+                steps,
+                needed,
+                optional,
+            )
+        )
     return keys
 
 
-def check_keys(building: Building, value: Object, kind: str) -> None:
+def check_keys(
+    building: Building,
+    value: Object,
+    kind: str,
+) -> None:
     """Record a fault for each key that an object lacks, or has misspelt, by keys.toml."""
     for path, needed, optional in _keys_of(kind):
         for holder in _holders(value, path):

@@ -78,13 +78,7 @@ def _add_message(building: Building, info: Object, parts: Iterable[Object]) -> N
         return
     turn = building.turn(name_at(info, "id"))
     turn.model = text_at(info, "modelID") or text_at(info, "model", "modelID")
-    turn.at = when(
-        at(
-            info,
-            "time",
-            "completed",
-        )
-    ) or when(at(info, "time", "created"))
+    turn.at = when(at(info, "time", "completed")) or when(at(info, "time", "created"))
     turn.finish = text_at(info, "finish")
     turn.usage = _usage(at(info, "tokens"))
     for part in parts:

@@ -115,11 +115,21 @@ def _resources(path: Path, reading: Building) -> Iterator[tuple[str, Object] | S
         if isinstance(part, Skipped):
             yield part
         elif isinstance(part, Line):
-            yield from _of_request(part.value, f"line {part.number}", path, reading)
+            yield from _of_request(
+                part.value,
+                f"line {part.number}",
+                path,
+                reading,
+            )
         elif part[0] == "resourceSpans" and isinstance(part[1], dict):
             yield place, part[1]
         elif not part[0] and isinstance(part[1], dict):  # a list of what is a line elsewhere
-            yield from _of_request(part[1], place, path, reading)
+            yield from _of_request(
+                part[1],
+                place,
+                path,
+                reading,
+            )
         else:
             check_keys(reading, {part[0]: None}, "otel.top")
             yield from take_faults(reading, path, place)
@@ -241,7 +251,11 @@ def _call(
     inner = {} if arguments is None else _inner(arguments)
     name = _first("names", attributes)
     name = name or text_at(span, "name").removeprefix("execute_tool").strip()
-    call = called(_first("ids", attributes), name, inner)
+    call = called(
+        _first("ids", attributes),
+        name,
+        inner,
+    )
     output = _first_value("results", attributes)
     logged = LoggedCall(
         call,
@@ -267,13 +281,7 @@ def _inner(arguments: Any) -> Any:
 
 def _outcome(span: Object, attributes: Object) -> Recorded:
     kind = str(attributes.get("error.type") or "").lower()
-    has_failed = str(
-        at(
-            span,
-            "status",
-            "code",
-        )
-    ) in {"2", "STATUS_CODE_ERROR"}
+    has_failed = str(at(span, "status", "code")) in {"2", "STATUS_CODE_ERROR"}
     if not kind and not has_failed:
         return Recorded.RAN if span.get("endTimeUnixNano") else Recorded.PENDING
     return outcome_in(kind, "otel") or Recorded.TOOL_ERROR

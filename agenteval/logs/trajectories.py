@@ -43,7 +43,11 @@ _LISTS = ("steps", "subagent_trajectories")
 
 def read_atif(path: Path) -> Found:
     """Read the trajectory of a file, and those of sub-agents that are embedded in it."""
-    reading = _Reading(path, "", _begun(path))
+    reading = _Reading(
+        path,
+        "",
+        _begun(path),
+    )
     skips = 0
     for item in walked(path, *_LISTS):
         if isinstance(item, Skipped):
@@ -122,7 +126,11 @@ class _Reading:
         session = Session(
             f"{own.id}/{name}", model=own.model, project=own.project, parent=own.id, path=own.path
         )
-        inner = _Reading(self.path, f"{self.prefix}sub-agent {number}, ", Building(session))
+        inner = _Reading(
+            self.path,
+            f"{self.prefix}sub-agent {number}, ",
+            Building(session),
+        )
         for key, value in trajectory.items():
             is_list = key in _LISTS and isinstance(value, list)
             for part in value if is_list else [value]:
@@ -191,7 +199,14 @@ def _call(item: Object) -> LoggedCall:
             item = {**item, "function_name": BASH, "arguments": command}
         elif text_at(item, "arguments", "command"):
             item = {**item, "function_name": BASH}
-    return LoggedCall(call_at(item, "tool_call_id", "function_name", "arguments"))
+    return LoggedCall(
+        call_at(
+            item,
+            "tool_call_id",
+            "function_name",
+            "arguments",
+        )
+    )
 
 
 _MOST = 20_000
@@ -231,7 +246,13 @@ def read_swe(path: Path) -> Found:
             add(building, value)
             yield from take_faults(building, path, f"a part of {key or 'the list'}")
 
-    yield from read_members(path, take, "messages", "history", "trajectory")
+    yield from read_members(
+        path,
+        take,
+        "messages",
+        "history",
+        "trajectory",
+    )
     if ways:
         if "history" in ways or "trajectory" in ways:
             session.agent = "swe-agent"
@@ -251,15 +272,7 @@ def _begin(
 ) -> None:
     if key == "info":
         session.version = text_at(value, "mini_version") or text_at(value, "swe_agent_version")
-        session.model = (
-            text_at(
-                value,
-                "config",
-                "model",
-                "model_name",
-            )
-            or session.model
-        )
+        session.model = text_at(value, "config", "model", "model_name") or session.model
     elif key == "replay_config":
         session.model = session.model or _model_in(value)
     elif key == "instance_id":
@@ -314,22 +327,8 @@ def _reply(building: Building, message: Object) -> None:
 
 def _set_figures(turn: LoggedTurn, message: Object) -> None:
     """Set the server's figures of a turn, which stand next to its reply."""
-    turn.at = when(message.get("timestamp")) or when(
-        at(
-            message,
-            "extra",
-            "timestamp",
-        )
-    )
-    response = (
-        message
-        if "output" in message
-        else at(
-            message,
-            "extra",
-            "response",
-        )
-    )
+    turn.at = when(message.get("timestamp")) or when(at(message, "extra", "timestamp"))
+    response = message if "output" in message else at(message, "extra", "response")
     turn.model = text_at(response, "model")
     tokens = at(response, "usage")
     turn.usage = Usage(

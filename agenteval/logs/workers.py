@@ -352,15 +352,7 @@ class Workers:
         for name, path, size in files:
             is_first = reading.remembers(name)
             shares = max(1, count) if size >= SPLIT and not is_first else 1
-            units = [
-                _Unit(
-                    name,
-                    path,
-                    share,
-                    shares,
-                )
-                for share in range(shares)
-            ]
+            units = [_Unit(name, path, share, shares) for share in range(shares)]
             self._files.append(
                 [
                     _Stream(
