@@ -108,14 +108,7 @@ def _letters(name: str) -> str:
 
 def _is_legible(name: str) -> bool:
     """Return True if a name holds a letter, and nothing that two programs may read differently."""
-    odd = {
-        "Cc",
-        "Cs",
-        "Co",
-        "Cn",
-        "Zl",
-        "Zp",
-    }
+    odd = {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"}
     return bool(_letters(name)) and odd.isdisjoint(map(unicodedata.category, name))
 
 
@@ -156,12 +149,7 @@ def read_call(
 ) -> Reading:
     """Read a call of any harness. `cwd` is where the session stands, `root` where it began."""
     if not _is_legible(tool):
-        return Reading(
-            identifier,
-            tool,
-            Effect.UNREADABLE,
-            reason=f"{tool!r} is no tool's name",
-        )
+        return Reading(identifier, tool, Effect.UNREADABLE, reason=f"{tool!r} is no tool's name")
     letters = _letters(tool)
     is_shell = letters in _TOOLS["shells"]
     is_typist = letters in _TOOLS["typists"]
@@ -169,49 +157,22 @@ def read_call(
     has_no_effect = canonical(tool) in _HARMLESS
     reading = Reading(identifier, tool, Effect.JUDGED)
     if not (is_shell or is_typist or is_file_tool):
-        own = ToolCall(
-            identifier,
-            tool,
-            json.dumps(arguments),
-            arguments,
-        )
+        own = ToolCall(identifier, tool, json.dumps(arguments), arguments)
         reading = replace(reading, own=own)
     search = _Search(letters, is_known=is_file_tool or has_no_effect or is_typist)
     try:
-        texts = list(
-            search.texts(
-                arguments,
-                _Around(),
-                DEPTH,
-            )
-        )
+        texts = list(search.texts(arguments, _Around(), DEPTH))
         _check_language(letters, texts)
     except _UnreadableError as error:
-        return replace(
-            reading,
-            effect=Effect.UNREADABLE,
-            reason=str(error),
-        )
-    calls = list(
-        _bash_calls(
-            identifier,
-            texts,
-            arguments,
-            cwd,
-            root,
-        )
-    )
+        return replace(reading, effect=Effect.UNREADABLE, reason=str(error))
+    calls = list(_bash_calls(identifier, texts, arguments, cwd, root))
     calls += _file_calls(identifier, letters, arguments, texts)
     if is_shell and not calls:
         calls.append(_call_without_command(identifier, arguments))
     reading = replace(reading, calls=tuple(calls))
     if search.unread and not (is_file_tool or has_no_effect or is_shell):
         why = f"its key {search.unread[:40]!r} may hold a command too" if calls else ""
-        return replace(
-            reading,
-            effect=Effect.UNKNOWN,
-            reason=why,
-        )
+        return replace(reading, effect=Effect.UNKNOWN, reason=why)
     if calls:
         return reading
     effect = Effect.NONE if has_no_effect or is_typist else Effect.UNKNOWN
@@ -352,25 +313,14 @@ class _Search:
         keys = [(_letters(key), value) for key, value in table.items()]
         around = _around(keys, around)
         for key, value in keys:
-            texts = [
-                *self._own_texts(
-                    key,
-                    value,
-                    around,
-                )
-            ]
+            texts = [*self._own_texts(key, value, around)]
             yield from texts
             if not texts and key not in _READ_KEYS and _has_text(value):
                 self.unread = key
             may_be_file = self.is_known and key not in _OF_CALLS
             is_plain = isinstance(value, str) and (bool(texts) or may_be_file)
             if key not in _SETTINGS["variables"] and not is_plain:
-                yield from self._texts_within(
-                    key,
-                    value,
-                    around,
-                    depth,
-                )
+                yield from self._texts_within(key, value, around, depth)
 
     def _texts_within(
         self, key: str, value: object, around: _Around, depth: int
@@ -382,11 +332,7 @@ class _Search:
         tables = [*_tables(value, depth)]
         texts: list[_Text] = []
         for table in tables:
-            texts += self.texts(
-                table,
-                around,
-                depth - 1,
-            )
+            texts += self.texts(table, around, depth - 1)
         if (
             tables
             and not texts
@@ -414,11 +360,7 @@ class _Search:
             around.language,
         ):
             return
-        for text in _commands(
-            key,
-            value,
-            around.more,
-        ):
+        for text in _commands(key, value, around.more):
             if text.strip():
                 yield _Text(_complete(text, around), around.folder)
 

@@ -78,14 +78,7 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
     with closing(sql.SqlStore(store)) as there:
         writer = there.log_writer(TAXONOMY_VERSION)
         redactor = _redactor() if redact else None
-        taking = _Taking(
-            there,
-            policy,
-            filters,
-            redactor,
-            note,
-            writer,
-        )
+        taking = _Taking(there, policy, filters, redactor, note, writer)
         try:
             for place in {place: None for _, place in places}:
                 for fault in closed_folders(place):
@@ -165,13 +158,7 @@ class _Taking:
             self.redactor,
             self.writer.tables,
         )
-        with closing(
-            Workers(
-                reading,
-                sized,
-                count,
-            )
-        ) as reader:
+        with closing(Workers(reading, sized, count)) as reader:
             for number, (log, path, name, state) in enumerate(changed):
                 self.intake.files += 1
                 results = reader.of(number)
@@ -243,11 +230,7 @@ class _Taking:
     ) -> None:
         run = self._run(log, session.entry)
         how = self.writer.add(run.id, session.entry)
-        result = Taken(
-            run.id,
-            run.model.name,
-            log.name,
-        )
+        result = Taken(run.id, run.model.name, log.name)
         self.intake.runs.setdefault(run.id, result).add(how, session)
 
     def _run(

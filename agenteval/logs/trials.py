@@ -238,12 +238,7 @@ class LogJudge:
         if judge and allow_list:
             verdict = judge(call)
             derived = "allowed" if verdict.allowed else "denied"
-            stopped = _stops_at(
-                allow_list.policy,
-                call,
-                verdict,
-                root,
-            )
+            stopped = _stops_at(allow_list.policy, call, verdict, root)
         execution = None
         if logged.recorded in CARRIED_OUT and logged.exit_code is not None:
             is_cut = len(logged.said) > KEPT
@@ -266,12 +261,7 @@ class LogJudge:
             execution=execution,
             harness=str(logged.recorded),
         )
-        return LoggedRecord(
-            record,
-            derived,
-            stopped,
-            _shape(call),
-        )
+        return LoggedRecord(record, derived, stopped, _shape(call))
 
     def _in_force(
         self, call: ToolCall, recorded: Recorded, verdict: Verdict | None, allow_list: Known | None
