@@ -297,12 +297,12 @@ def _calls(
         building.called(turn, LoggedCall(call, outcome))
     if items:
         return
-    for _, left, is_spoken in calls_left(turn.text, schemas):
+    for _, text_call, is_spoken in calls_left(turn.text, schemas):
         if not is_spoken:
             call = called(
                 "",
-                left.name,
-                left.raw,
+                text_call.name,
+                text_call.raw,
             )
             building.called(turn, LoggedCall(call, Recorded.MALFORMED))
 
