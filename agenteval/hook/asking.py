@@ -25,7 +25,6 @@ PEER = (
     if hasattr(_socket, "SO_PEERCRED")
     else (0, 1, 76)  # of macOS: SOL_LOCAL, LOCAL_PEERCRED, struct xucred
 )
-_VARIABLES = ("CLAUDE_PROJECT_DIR",)
 
 
 class NoAnswerError(Exception):
@@ -45,10 +44,7 @@ def folder() -> str:
 
 
 def _variable(name: str) -> str:
-    return posix.environ.get(name.encode(), b"").decode(
-        "utf-8",
-        "surrogateescape",
-    )
+    return posix.environ.get(name.encode(), b"").decode("utf-8", "surrogateescape")
 
 
 def main(words: list[str]) -> int:
@@ -82,6 +78,7 @@ def _unanswered(
     shell: list[str],
     why: str,
 ) -> int:
+    """Say why there is no answer, and return the exit code of the way that the hook fails."""
     way = "--observe" if "--observe" in options else f"--fail {_option(options, '--fail')}"
     is_open = way in {"--observe", "--fail open"}
     done = f"this call is not judged ({way})" if is_open else "denied (--fail closed)"
@@ -122,11 +119,8 @@ def ask(options: list[str], payload: bytes) -> tuple[int, bytes, bytes]:
         talk, pid = _connected(place, until)
     finally:
         posix.chdir(here)
-    words = [
-        f"cwd={here}",
-        *(f"{name}={_variable(name)}" for name in _VARIABLES),
-        *options,
-    ]
+    project = _variable("CLAUDE_PROJECT_DIR")
+    words = [f"cwd={here}", f"CLAUDE_PROJECT_DIR={project}", *options]
     head = "\0".join(words).encode("utf-8", "surrogateescape")
     _send(
         talk,
@@ -169,7 +163,7 @@ def check_folder(place: str) -> None:
 
 
 def _connected(place: str, until: float) -> "tuple[_socket.socket, int]":
-    """The way to the resident process, which is started where there is none, and its number."""
+    """Return the way to the resident process, which is started if there is none, and its number."""
     started = False
     while time.monotonic() < until:
         talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -256,17 +250,19 @@ def _check_in_time(pid: int, until: float) -> None:
 
 def _start(place: str) -> None:
     """Start the resident process, which belongs to nobody's session and holds nobody's files."""
-    null = (
-        posix.POSIX_SPAWN_OPEN,
-        0,
-        "/dev/null",
-        posix.O_RDONLY,
-        0,
-    )
-    kept = posix.O_WRONLY
-    opened = kept | posix.O_CREAT | posix.O_APPEND
-    files = (null, (posix.POSIX_SPAWN_OPEN, 1, "/dev/null", kept, 0),
-             (posix.POSIX_SPAWN_OPEN, 2, "resident.err", opened, 0o600))  # fmt: skip
+    output = posix.O_WRONLY
+    log = output | posix.O_CREAT | posix.O_APPEND
+    files = [
+        (
+            posix.POSIX_SPAWN_OPEN,
+            0,
+            "/dev/null",
+            posix.O_RDONLY,
+            0,
+        ),
+        (posix.POSIX_SPAWN_OPEN, 1, "/dev/null", output, 0),
+        (posix.POSIX_SPAWN_OPEN, 2, "resident.err", log, 0o600),
+    ]
     words = [
         sys.executable,
         "-P",

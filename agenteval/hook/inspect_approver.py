@@ -42,7 +42,13 @@ def allow_list(
         message: str, call: ToolCall, view: ToolCallView, history: list[ChatMessage]
     ) -> Approval:
         del message, view, history
-        reading = read_call(call.id, call.function, _arguments(call), root, root)
+        reading = read_call(
+            call.id,
+            call.function,
+            _arguments(call),
+            root,
+            root,
+        )
         decision = decide(reading, policy, root)
         failure_class = ""
         if decision.verdict is not None:

@@ -45,12 +45,15 @@ class _Value:
 
 
 class _Reader:
+    """A JSON text with comments, read for the places of its values."""
+
     def __init__(
         self,
         text: str,
         where: str,
     ) -> None:
         self.where = where
+        # Each token's kind, text and place
         self.tokens: list[tuple[str, str, int]] = []
         at = 0
         while at < len(text):
@@ -58,14 +61,9 @@ class _Reader:
             if match is None:
                 raise UsageError(f"{where}: no JSON from character {at} on: mend it first")
             if match.lastgroup != "blank":
-                self.tokens.append(
-                    (
-                        match.lastgroup or "",
-                        match[0],
-                        at,
-                    )
-                )
+                self.tokens.append((match.lastgroup or "", match[0], at))
             at = match.end()
+        # The next token
         self.at = 0
 
     def value(
@@ -74,17 +72,17 @@ class _Reader:
         key: str = "",
     ) -> _Value:
         kind, text, at = self._next()
-        begin = at if start < 0 else start
-        if text not in {"{", "["}:
-            if kind == "mark":
-                raise self._fault(at)
+        start = at if start < 0 else start
+        if kind != "mark":
             return _Value(
-                begin,
+                start,
                 at,
                 at + len(text),
                 key,
             )
-        closing = {"{": "}", "[": "]"}[text]
+        closing = {"{": "}", "[": "]"}.get(text)
+        if closing is None:
+            raise self._fault(at)
         members = []
         while self._peek() != closing:
             members.append(self._member(is_table=text == "{"))
@@ -95,7 +93,7 @@ class _Reader:
             raise self._fault(at, f"{' or '.join(WAY)} stands twice in the object")
         _, _, end = self._next()
         return _Value(
-            begin,
+            start,
             at,
             end + 1,
             key,
@@ -143,12 +141,13 @@ def _with_hook(
     entry: Mapping[str, Any],
     where: str,
 ) -> str:
-    """The settings with this entry, in the place of one that is there. Raises UsageError."""
+    """Return the settings with this entry, in the place of one that is there. Raises UsageError."""
     text = _without_hook(text, where)
     text = text if text.strip() else "{}\n"
     indent = _INDENT.search(text)
     step = indent[1] if indent else "  "
     inside = _root(text, where)
+    # The keys that are still to be put in
     ways = list(WAY)
     while ways and (member := _member(inside, ways[0])):
         if text[member.value] != ("{" if len(ways) > 1 else "["):
@@ -163,11 +162,11 @@ def _with_hook(
         nested,
         indent=step,
         ensure_ascii=False,
-    )
+    ).replace("\n", lead)
     key = f"{json.dumps(ways[0])}: " if ways else ""
     after = "," if inside.members else lead[: -len(step)]
     at = inside.value + 1
-    return text[:at] + lead + key + body.replace("\n", lead) + after + text[at:]
+    return f"{text[:at]}{lead}{key}{body}{after}{text[at:]}"
 
 
 def _without_hook(text: str, where: str) -> str:
@@ -181,22 +180,16 @@ def _without_hook(text: str, where: str) -> str:
         listed = _member(hooks, WAY[1]) if hooks else None
         if hooks is None or listed is None:
             break
-        entry = next(
-            (value for value in listed.members if _runs_client(text, value)),
-            None,
-        )
+        entries = (value for value in listed.members if _runs_client(text, value))
+        entry = next(entries, None)
         if entry is None:
             break
         # The outermost value that holds nothing else goes.
-        chain = (
-            (root, hooks),
-            (hooks, listed),
-            (listed, entry),
-        )
-        depth, (outer, inner) = next(
-            (depth, pair) for depth, pair in enumerate(chain, 1) if _only(pair[1], entry)
-        )
-        text = _cut(text, outer, inner, depth)
+        chain = ((root, hooks), (hooks, listed), (listed, entry))
+        for depth, (outer, inner) in enumerate(chain, 1):
+            if _only(inner, entry):
+                text = _cut(text, outer, inner, depth)
+                break
     return text
 
 
@@ -215,7 +208,7 @@ def _cut(
     inner: _Value,
     depth: int,
 ) -> str:
-    """Without the member: what `_with_hook` put in where it stands first, else it and its comma."""
+    """Return the text without the member: it and its comma, or what `_with_hook` put in."""
     place = outer.members.index(inner)
     if place:
         return text[: outer.members[place - 1].end] + text[inner.end :]
@@ -229,10 +222,8 @@ def _cut(
 
 
 def _member(value: _Value, key: str) -> _Value | None:
-    return next(
-        (one for one in value.members if one.key == key),
-        None,
-    )
+    members = (member for member in value.members if member.key == key)
+    return next(members, None)
 
 
 def _runs_client(text: str, entry: _Value) -> bool:
@@ -264,6 +255,8 @@ _FILES: Final = {
     "codex": (".codex/hooks.json", ".codex/hooks.json"),
     "opencode": (".config/opencode/plugin/agenteval.js", ".opencode/plugin/agenteval.js"),
 }
+# Variables that name another folder than the one in the home folder.
+_HOMES: Final = {"claude-code": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME"}
 NAMES: Final = tuple(_FILES)
 # The OpenCode from which on a plug-in may be an object
 _TAKES_OBJECTS: Final = (1, 18, 29)
@@ -283,15 +276,18 @@ class Change:
 
     @property
     def diff(self) -> str:
-        lines = difflib.unified_diff(
-            (self.before or "").splitlines(keepends=True),
-            (self.after or "").splitlines(keepends=True),
-            str(self.file) if self.before is not None else "/dev/null",
-            str(self.file) if self.after is not None else "/dev/null",
-        )
+        texts = (self.before, self.after)
+        names = [os.devnull if text is None else str(self.file) for text in texts]
+        parts = [(text or "").splitlines(keepends=True) for text in texts]
         # The last line of a file may have no end.
-        ended = (line.removesuffix("\n") for line in lines)
-        return "".join(f"{line}\n" for line in ended)
+        lines = difflib.unified_diff(
+            parts[0],
+            parts[1],
+            names[0],
+            names[1],
+        )
+        whole = (line.removesuffix("\n") for line in lines)
+        return "".join(f"{line}\n" for line in whole)
 
     def make(self) -> None:
         """Write it whole or not at all, and keep the earlier file next to it while they differ.
@@ -331,13 +327,16 @@ def _write(
     *,
     like: Path,
 ) -> None:
+    """Write a file whole or not at all, with the mode of another one. Raises UsageError."""
     mode = like.stat().st_mode & 0o777 if like.exists() else 0o600
-    handle, name = tempfile.mkstemp(
-        dir=file.parent,
-        prefix=f".{file.name}.",
-    )
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as new:
+        with os.fdopen(
+            handle,
+            "w",
+            encoding="utf-8",
+            newline="",
+        ) as new:
             new.write(text)
         Path(name).chmod(mode)
         Path(name).replace(file)
@@ -352,36 +351,44 @@ def file_of(harness: str, *, user: bool) -> Path:
         raise UsageError(f"--for {harness}: expected one of {', '.join(_FILES)}")
     at_home, in_project = _FILES[harness]
     if not user:
-        return (Path.cwd() / in_project).resolve()
-    if harness == "codex" and (home := os.environ.get("CODEX_HOME")):
-        return Path(home, "hooks.json").resolve()
-    if harness == "claude-code" and (home := os.environ.get("CLAUDE_CONFIG_DIR")):
-        return Path(home, "settings.json").resolve()
-    return (Path.home() / at_home).resolve()
+        return Path(in_project).resolve()
+    folder = os.environ.get(_HOMES.get(harness, ""))
+    if folder:
+        return Path(folder, Path(at_home).name).resolve()
+    return Path(Path.home(), at_home).resolve()
 
 
 def command(
     harness: str, allowlist: str, *, observe: bool, fail: str, log: str = ""
 ) -> Sequence[str]:
-    """The words that start our client. Raises UsageError for an allow list that cannot be read."""
+    """Return the words that start our client. Raises UsageError for an unreadable allow list."""
     if fail not in {"closed", "open"}:
         raise UsageError(f"--fail {fail}: expected closed or open")
-    return (
-        *(sys.executable, "-I", "-S", _CLIENT, "--for", harness),
-        *("--allowlist", _whole(allowlist), "--fail", fail),
-        *(("--observe",) if observe else ()),
-        *(("--log", str(Path(log).resolve())) if log else ()),
-    )
+    words = [
+        sys.executable,
+        "-I",
+        "-S",
+        _CLIENT,
+        "--for",
+        harness,
+    ]
+    words += ["--allowlist", _whole(allowlist), "--fail", fail]
+    if observe:
+        words.append("--observe")
+    if log:
+        words += ["--log", str(Path(log).resolve())]
+    return words
 
 
 def _whole(allowlist: str) -> str:
-    """The allow list by its whole path, as it is read from wherever the agent stands."""
+    """Return the allow list by its whole path, as it is read from wherever the agent stands."""
     load_any(allowlist, roots=roots())
     harness, colon, path = allowlist.partition(":")
     if colon and not Path(allowlist).exists():
         return f"{harness}:{Path(path).resolve()}"
     is_name = "." not in allowlist.rpartition("/")[2]
-    return str((find(allowlist, roots()) if is_name else Path(allowlist)).resolve())
+    file = find(allowlist, roots()) if is_name else Path(allowlist)
+    return str(file.resolve())
 
 
 def installed(
@@ -391,7 +398,7 @@ def installed(
     user: bool,
     fail: str,
 ) -> Change:
-    """The change that puts the hook in, or puts today's in the place of an older one."""
+    """Return the change that puts the hook in, or puts today's in the place of an older one."""
     file = file_of(harness, user=user)
     closed = fail == "closed" and "--observe" not in words
     before = _text(file)
@@ -404,14 +411,13 @@ def installed(
             is_old=_is_old_opencode(),
         )
     else:
-        line = _command_line(words, fails_closed=closed)
-        entry = _entry_of(line)
+        entry = _entry_of(_command_line(words, fails_closed=closed))
         after = _with_hook(before or "", entry, str(file))
     return Change(file, before, after, _NOTES[harness])
 
 
 def removed(harness: str, *, user: bool) -> Change:
-    """The change that takes the hook out: where nothing else was changed since, byte by byte."""
+    """Return the change that takes the hook out: byte by byte, if nothing else changed since."""
     file = file_of(harness, user=user)
     before = _text(file)
     if before is None or harness == "opencode":
@@ -420,24 +426,28 @@ def removed(harness: str, *, user: bool) -> Change:
         return Change(file, before, None)
     after = _without_hook(before, str(file))
     saved = _text(Path(f"{file}{BACKUP}"))
-    if saved is not None and after != before and _equals_backup(saved, after, str(file)):
-        return Change(file, before, saved)
-    return Change(
-        file,
-        before,
-        None if saved is None and after.split() == ["{}"] else after,
-    )
+    if saved is None:
+        # It was made for the hook
+        is_empty = after.split() == ["{}"]
+        return Change(file, before, None if is_empty else after)
+    if after != before and _equals_backup(
+        saved,
+        after,
+        str(file),
+    ):
+        after = saved
+    return Change(file, before, after)
 
 
 def there(file: Path) -> str:
-    """The command of ours in a harness's file; "" where it has none."""
+    """Return the command of ours in a harness's file; "" where it has none."""
     text = _text(file) or ""
-    lines = [line.strip() for line in text.splitlines() if _MARK in line]
-    return lines[0] if lines else ""
+    lines = (line.strip() for line in text.splitlines() if _MARK in line)
+    return next(lines, "")
 
 
 def write_shell(file: Path, words: Sequence[str]) -> None:
-    """A program that is a guarded shell. Raises UsageError where something is in its place."""
+    """Write a program that is a guarded shell. Raises UsageError if something is in its place."""
     line = _command_line(words, fails_closed=False)
     try:
         with file.open("x", encoding="utf-8") as new:
@@ -459,8 +469,15 @@ def _equals_backup(
     Lists that were empty before the hook came make no difference.
     """
     entry = _entry_of(_MARK)
-    both = (_with_hook(text, entry, where) for text in (saved, after))
-    return "".join(next(both).split()) == "".join(next(both).split())
+    first, second = (
+        _with_hook(
+            text,
+            entry,
+            where,
+        ).split()
+        for text in (saved, after)
+    )
+    return "".join(first) == "".join(second)
 
 
 def _text(file: Path) -> str | None:
@@ -479,17 +496,17 @@ def _text(file: Path) -> str | None:
 
 
 def _entry_of(command: str) -> Mapping[str, Any]:
-    """An entry as Claude Code and Codex take it: for all tools, run this."""
+    """Return an entry as Claude Code and Codex take it: for all tools, run this."""
     run = {"type": "command", "command": command, "timeout": SECONDS}
     return {"matcher": "*", "hooks": [run]}
 
 
 def _command_line(words: Sequence[str], *, fails_closed: bool) -> str:
-    """The command that a harness gives to a shell.
+    """Return the command that a harness gives to a shell.
 
     Whatever keeps it from answering, a Python that is gone too, is exit code 2: a denial.
     """
-    line = " ".join(quoted(word) for word in words)
+    line = " ".join(map(quoted, words))
     return f"{line} || exit 2" if fails_closed else line
 
 
@@ -500,7 +517,7 @@ def plugin(
     fails_closed: bool,
     is_old: bool = False,
 ) -> str:
-    """The text of OpenCode's plug-in, with the command that it starts.
+    """Return the text of OpenCode's plug-in, with the command that it starts.
 
     Old ones call whatever a plug-in exports, so there it is a function that OpenCode 2 refuses.
     """
@@ -514,8 +531,8 @@ def plugin(
 
 def _is_old_opencode() -> bool:
     """Return True if the `opencode` found here is of a version that knows no object as plug-in."""
+    words = ["opencode", "--version"]
     try:
-        words = ["opencode", "--version"]
         done = subprocess.run(
             words,
             capture_output=True,
@@ -525,8 +542,5 @@ def _is_old_opencode() -> bool:
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    match = re.match(
-        r"(\d+)\.(\d+)\.(\d+)",
-        done.stdout.strip(),
-    )
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", done.stdout.strip())
     return match is not None and tuple(map(int, match.groups())) < _TAKES_OBJECTS

@@ -97,25 +97,23 @@ def _read_plugin(payload: bytes, variables: Mapping[str, str]) -> _HookedCall:
     return _hooked(sent, _PLUGIN, cwd, root)
 
 
-def _hooked(sent: Mapping[str, Any], keys: Sequence[str], cwd: str, root: str) -> _HookedCall:
+def _hooked(
+    sent: Mapping[str, Any],
+    keys: Sequence[str],
+    cwd: str,
+    root: str,
+) -> _HookedCall:
     tool, arguments, *names = (sent.get(key) for key in keys)
     if not isinstance(tool, str):
         raise _UnreadableCallError(f"it has no {keys[0]}")
-    call, session, agent = (str(name or "") for name in names)
+    call, session, agent, model = (str(name or "") for name in (*names, sent.get("model")))
     tool_input = _arguments(arguments)
-    return _HookedCall(
-        reading=read_call(call, tool, tool_input, cwd, root),
-        root=root,
-        arguments=tool_input,
-        session=session,
-        agent=agent,
-        model=str(sent.get("model") or ""),
-        cwd=cwd,
-    )
+    reading = read_call(call, tool, tool_input, cwd, root)
+    return _HookedCall(reading, root, tool_input, session, agent, model, cwd)
 
 
 def _guarded(payload: bytes, variables: Mapping[str, str]) -> _HookedCall:
-    """The words of a shell: one command behind -c, and nothing that makes it something else."""
+    """Read the words of a shell: a command behind -c, and nothing that makes it something else."""
     words = payload.decode("utf-8", "surrogateescape").split("\0")
     command = command_of(words[1:])
     if command is None:
@@ -140,7 +138,7 @@ def _object(payload: bytes) -> Mapping[str, Any]:
 
 
 def _arguments(sent: object) -> Mapping[str, Any]:
-    """The input of a tool; one that is no table stands under `input`."""
+    """Return the input of a tool; one that is no table stands under `input`."""
     if isinstance(sent, dict):
         return sent
     return {} if sent is None else {"input": sent}
@@ -167,10 +165,12 @@ def _last_model(transcript: object) -> str:
 
 
 def _decided(reason: str) -> Answer:
-    said = {"hookEventName": "PreToolUse", "permissionDecision": "deny"}
-    return Answer(
-        out=json.dumps({"hookSpecificOutput": said | {"permissionDecisionReason": reason}})
-    )
+    output = {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "deny",
+        "permissionDecisionReason": reason,
+    }
+    return Answer(out=json.dumps({"hookSpecificOutput": output}))
 
 
 HARNESSES: Final[Mapping[str, Harness]] = {
@@ -191,13 +191,16 @@ MOST: Final = 16 << 20
 KEPT: Final = 4
 
 
+@dataclass(frozen=True, slots=True)
 class ProductionLog:
-    """A log file of one user and the older ones next to it: calls.jsonl.1 is the newest of them."""
+    """A log file of one user and the older ones next to it: calls.jsonl.1 is the newest of them.
 
-    def __init__(self, path: Path, *, most: int = MOST, kept: int = KEPT) -> None:
-        self.path = path
-        self.most = most
-        self.kept = kept
+    It has at most so many bytes, and so many older ones.
+    """
+
+    path: Path
+    most: int = MOST
+    most_older: int = KEPT
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append a line. Where that cannot be, a verdict is answered all the same."""
@@ -207,20 +210,17 @@ class ProductionLog:
             tell_fault()
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        text = json.dumps(
-            {"v": FORMAT, "at": _time_of(datetime.now(UTC)), **line},
-            ensure_ascii=True,
-            separators=(",", ":"),
-        )
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        stamped = {"v": FORMAT, "at": now.replace("+00:00", "Z"), **line}
+        text = json.dumps(stamped, separators=(",", ":"))
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Path(f"{self.path}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._turn_over(len(text) + 1)
             file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                os.write(file, f"{text}\n".encode())
-            finally:
-                os.close(file)
+            # In one piece: a reader sees no half of a line
+            with os.fdopen(file, "wb", buffering=0) as log:
+                log.write(f"{text}\n".encode())
 
     def _turn_over(self, more: int) -> None:
         try:
@@ -229,31 +229,24 @@ class ProductionLog:
             return
         if size + more <= self.most:
             return
-        for number in range(self.kept - 1, 0, -1):
+        for number in range(self.most_older - 1, 0, -1):
             older = Path(f"{self.path}.{number}")
             if older.exists():
                 older.replace(f"{self.path}.{number + 1}")
         self.path.replace(f"{self.path}.1")
 
     def lines(self) -> Iterator[Mapping[str, Any]]:
-        """All that is kept, the oldest first; a line that is none is left out."""
-        names = [*(f"{self.path}.{number}" for number in range(self.kept, 0, -1)), str(self.path)]
-        for name in names:
-            if not Path(name).is_file():
+        """Yield all that is kept, the oldest first; a line that is none is left out."""
+        older = [Path(f"{self.path}.{number}") for number in range(self.most_older, 0, -1)]
+        for path in (*older, self.path):
+            if not path.is_file():
                 continue
-            with Path(name).open(encoding="utf-8", errors="replace") as file:
+            with path.open(encoding="utf-8", errors="replace") as file:
                 for text in file:
-                    try:
+                    with contextlib.suppress(ValueError, RecursionError):
                         line = json.loads(text)
-                    except (ValueError, RecursionError):
-                        continue
-                    if isinstance(line, dict):
-                        yield line
-
-
-def _time_of(now: datetime) -> str:
-    """UTC to the millisecond, as the log has it."""
-    return f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z"
+                        if isinstance(line, dict):
+                            yield line
 
 
 _REPEATS: Final = Repeats()
@@ -302,10 +295,12 @@ def _parse_options(words: Sequence[str]) -> _HookOptions:
             raise ValueError(f"unknown word {name!r} in the hook's command")
     if options.get("--for") not in HARNESSES or not options.get("--allowlist"):
         raise ValueError(f"expected --allowlist FILE and --for one of {', '.join(HARNESSES)}")
-    fail = options.get("--fail", "closed")
-    log = options.get("--log", "")
     return _HookOptions(
-        options["--for"], options["--allowlist"], "--observe" in options, fail == "open", log
+        options["--for"],
+        options["--allowlist"],
+        observe="--observe" in options,
+        is_open=options.get("--fail") == "open",
+        log=options.get("--log", ""),
     )
 
 
@@ -338,8 +333,13 @@ class Judging:
     # Tree-sitter's parser is one
     turn: Lock = field(default_factory=Lock)
 
-    def reply(self, words: Sequence[str], variables: Mapping[str, str], payload: bytes) -> Answer:
-        """The answer to a client with these options, once its line is in the log if it can be."""
+    def reply(
+        self,
+        words: Sequence[str],
+        variables: Mapping[str, str],
+        payload: bytes,
+    ) -> Answer:
+        """Return the answer to a client, once its line is in the log if it can be."""
         try:
             asking = _parse_options(words)
         except ValueError as error:
@@ -357,7 +357,7 @@ class Judging:
     def answer(
         self, asking: _HookOptions, variables: Mapping[str, str], payload: bytes
     ) -> tuple[Answer, list[Line]]:
-        """The answer to a client, and the lines for the log.
+        """Return the answer to a client, and the lines for the log.
 
         What keeps us from judging is answered as the hook was installed.
         """
@@ -420,8 +420,8 @@ class Judging:
         self.loaded[asking.allowlist] = _Loaded(policy, files, seen)
         was = loaded.policy.digest if loaded else ""
         if was != policy.digest:
-            told = {"file": asking.allowlist, "digest": policy.digest, "was": was}
-            lines.append({"event": "policy", **told})
+            change = {"file": asking.allowlist, "digest": policy.digest, "was": was}
+            lines.append({"event": "policy", **change})
         return policy
 
 
@@ -430,16 +430,18 @@ def _stamps(files: Sequence[Path]) -> tuple[tuple[int, int, int], ...]:
     stamps = []
     for file in files:
         try:
-            found = file.stat()
+            status = file.stat()
         except OSError as error:
             raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
-        stamps.append((found.st_mtime_ns, found.st_size, found.st_ino))
+        stamps.append((status.st_mtime_ns, status.st_size, status.st_ino))
     return tuple(stamps)
 
 
 def _unjudged(asking: _HookOptions, harness: Harness, why: str) -> Answer:
     if asking.is_open or asking.observe:
-        return Answer(0 if asking.harness == "guard" else 1, err=f"agenteval: not judged: {why}\n")
+        # A guarded shell runs its command then, and a harness goes on at any code but 2
+        code = 0 if asking.harness == "guard" else 1
+        return Answer(code, err=f"agenteval: not judged: {why}\n")
     return harness.denied(f"agenteval cannot judge this call, so it is denied: {why}")
 
 
@@ -457,7 +459,14 @@ def decide(reading: Reading, policy: Policy, root: str) -> Decision:
     listed_name = _listed(reading.name, policy) if reading.own else ""
     if reading.own is None or not listed_name:
         return _unlisted(reading, policy, root)
-    own = _judged(judge(replace(reading.own, name=listed_name), policy, World(root=root)), policy)
+    own = _judged(
+        judge(
+            replace(reading.own, name=listed_name),
+            policy,
+            World(root=root),
+        ),
+        policy,
+    )
     if own.denial or _opens_all(listed_name, policy):
         return own
     # The harness has the tool, and nobody named it for what it carries.
@@ -488,7 +497,7 @@ def _opens_all(listed_name: str, policy: Policy) -> bool:
 
 
 def _of_calls(reading: Reading, policy: Policy, root: str) -> Decision:
-    """The first denial of what the call does; without rules for files a read has no effect."""
+    """Return the first denial of what a call does; without rules for files reads have no effect."""
     decision = Decision(None, effect=Effect.NONE)
     for call in reading.calls:
         if call.name != BASH and policy.tool(call.name) is None:
@@ -506,7 +515,7 @@ def _judged(verdict: Verdict, policy: Policy) -> Decision:
 
 
 def _unknown(reading: Reading, policy: Policy) -> Decision:
-    """The decision on a call that no rule is about: only a known tool without effect passes."""
+    """Decide on a call that no rule is about: only a known tool without effect passes."""
     is_open = reading.effect is Effect.UNKNOWN and policy.other_tools == "pass"
     if is_open or reading.effect is Effect.NONE:
         return Decision(None, effect=reading.effect)
@@ -526,14 +535,16 @@ def _cure(reading: Reading, policy: Policy) -> str:
         return ""
     if policy.engine is not None:
         return "Its owner can allow it there by a rule for that tool."
-    own = f"[tools.{json.dumps(reading.name)}]"
-    others = ', or all such tools: other_tools = "pass"'
-    return f"Its owner can allow it there: {own}{others * (reading.effect is Effect.UNKNOWN)}."
+    cure = f"Its owner can allow it there: [tools.{json.dumps(reading.name)}]"
+    if reading.effect is Effect.UNKNOWN:
+        cure = f'{cure}, or all such tools: other_tools = "pass"'
+    return f"{cure}."
 
 
 def _listed(name: str, policy: Policy) -> str:
-    """The list's own spelling of a tool's name; "" for a tool that is not in it."""
-    own = (each for each in policy.tools if canonical(each) == name)
+    """Return the list's own spelling of a tool's name; "" for a tool that is not in it."""
+    own = (tool for tool in policy.tools if canonical(tool) == name)
+    # The engine of another harness knows tools by its rules
     return next(own, name if policy.engine and policy.tool(name) else "")
 
 
@@ -559,12 +570,13 @@ def _line(asking: _HookOptions, hooked: _HookedCall, policy: Policy, decision: D
     line["verdict"] = "allowed" if verdict.allowed else "denied"
     if isinstance(verdict, Denied):
         finding = verdict.primary
-        explanation = {
+        line |= {
             "class": finding.failure_class,
             "evidence": finding.evidence.text,
             "hint": finding.hint,
+            "facets": list(finding.facets),
+            "ran": asking.observe,
         }
-        line |= explanation | {"facets": list(finding.facets), "ran": asking.observe}
     return line
 
 

@@ -56,7 +56,11 @@ class _Client:
 class _Clients:
     """The clients of one listening socket, until none asks any more or the code has changed."""
 
-    def __init__(self, listener: Listener, judging: Judging) -> None:
+    def __init__(
+        self,
+        listener: Listener,
+        judging: Judging,
+    ) -> None:
         # Of which the share of one peer is all: they are one user's
         limits = bounds()
         self._bounds = replace(limits, per_peer=limits.connections)
@@ -89,18 +93,15 @@ class _Clients:
         """Start the threads that answer, and another for one that a defect of ours has ended."""
         self._pool = [thread for thread in self._pool if thread.is_alive()]
         while len(self._pool) < self._bounds.threads:
-            self._pool.append(
-                threading.Thread(
-                    target=self._answer_all,
-                    daemon=True,
-                )
-            )
-            self._pool[-1].start()
+            thread = threading.Thread(target=self._answer_all, daemon=True)
+            self._pool.append(thread)
+            thread.start()
 
     def _is_full(self) -> bool:
         """Return True if no client could make way; a new one then waits in the kernel's queue."""
         clients = list(self._connections)
-        return len(clients) >= self._bounds.connections and all(one.is_whole for one in clients)
+        are_whole = all(client.is_whole for client in clients)
+        return are_whole and len(clients) >= self._bounds.connections
 
     def _listen(self, *, accepts: bool) -> None:
         if accepts and not self._is_listening:
@@ -126,12 +127,9 @@ class _Clients:
     def _seconds(self, end: float) -> float:
         if not self._is_listening:
             return FULL
-        waiting = (one.since for one in self._connections if not one.is_whole)
+        waiting = (client.since for client in self._connections if not client.is_whole)
         first = min(waiting, default=end) + self._bounds.head
-        return max(
-            min(end, first) - time.monotonic(),
-            0.001,
-        )
+        return max(min(end, first) - time.monotonic(), 0.001)
 
     def _take(self) -> bool:
         try:
@@ -160,7 +158,7 @@ class _Clients:
             self._drop(client)
             return
         client.received += part
-        held = sum(len(one.received) for one in self._connections)
+        held = sum(len(other.received) for other in self._connections)
         if len(client.received) > 2 * asking.MOST or held > self._bounds.held_bytes:
             self._drop(client)
         elif not part:
@@ -204,7 +202,15 @@ class _Clients:
         out = answer.out.encode("utf-8", "backslashreplace")
         err = answer.err.encode("utf-8", "backslashreplace")
         client.talk.settimeout(self._bounds.head)
-        client.talk.sendall(b"%d\n%d\n%b%b" % (answer.code, len(out), out, err))
+        client.talk.sendall(
+            b"%d\n%d\n%b%b"
+            % (
+                answer.code,
+                len(out),
+                out,
+                err,
+            )
+        )
 
 
 def _question(received: bytes) -> tuple[list[str], bytes] | None:
@@ -242,7 +248,11 @@ def main(folder: str) -> int:
     # What a harness left open: whoever waits for its end would wait
     os.closerange(3, 1 << 10)
     os.umask(0o077)
-    lock = os.open("lock", os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(
+        "lock",
+        os.O_RDWR | os.O_CREAT,
+        0o600,
+    )
     if not _take_lock(lock):
         return 0
     judging = Judging(Path(folder))
@@ -251,7 +261,11 @@ def main(folder: str) -> int:
     _begin(log)
     why = "idle"
     try:
-        with Listener(socket.AF_UNIX, socket.SOCK_STREAM, tell=tell) as listener:
+        with Listener(
+            socket.AF_UNIX,
+            socket.SOCK_STREAM,
+            tell=tell,
+        ) as listener:
             Path("socket").unlink(missing_ok=True)
             listener.bind("socket")
             listener.listen(128)

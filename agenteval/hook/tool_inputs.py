@@ -10,7 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -94,12 +94,12 @@ _PATCHED: Final = re.compile(
 
 
 def canonical(name: str) -> str:
-    """The name as it is compared: NFKC, without case, blanks around it, signs without a width."""
+    """Return a name as it is compared: NFKC, without case, outer blanks, signs without a width."""
     if name.isascii():
         return name.strip().lower()
     folded = unicodedata.normalize("NFKC", name).casefold()
-    seen = "".join(each for each in folded if unicodedata.category(each) != "Cf")
-    return seen.strip()
+    visible = (sign for sign in folded if unicodedata.category(sign) != "Cf")
+    return "".join(visible).strip()
 
 
 def _letters(name: str) -> str:
@@ -133,11 +133,11 @@ class _Around:
     language: str = ""
     variables: tuple[str, ...] = ()
     typed: str = ""
-    more: tuple[str, ...] = field(default=())
+    more: tuple[str, ...] = ()
 
 
 def command_of(words: Sequence[str]) -> str | None:
-    """The command that a shell with these words runs; None where it is not just one behind -c."""
+    """Return the command that a shell with these words runs; None if it is not one behind -c."""
     rest = list(words)
     while rest and rest[0] in _WORDS["quiet"]:
         rest.pop(0)
@@ -155,28 +155,24 @@ def read_call(
     is_typist = letters in _TOOLS["typists"]
     is_file_tool = letters in _TOOLS["writers"] | _TOOLS["readers"] | _TOOLS["editors"]
     has_no_effect = canonical(tool) in _HARMLESS
-    own = None
+    reading = Reading(identifier, tool, Effect.JUDGED)
     if not (is_shell or is_typist or is_file_tool):
         own = ToolCall(identifier, tool, json.dumps(arguments), arguments)
-    reading = Reading(identifier, tool, Effect.JUDGED, own=own)
+        reading = replace(reading, own=own)
     search = _Search(letters, is_known=is_file_tool or has_no_effect or is_typist)
     try:
-        texts = [*search.texts(arguments, _Around(), DEPTH)]
+        texts = list(search.texts(arguments, _Around(), DEPTH))
         _check_language(letters, texts)
     except _UnreadableError as error:
         return replace(reading, effect=Effect.UNREADABLE, reason=str(error))
-    calls = [*_bash_calls(identifier, texts, arguments, cwd, root)]
+    calls = list(_bash_calls(identifier, texts, arguments, cwd, root))
     calls += _file_calls(identifier, letters, arguments, texts)
     if is_shell and not calls:
         calls.append(_call_without_command(identifier, arguments))
     reading = replace(reading, calls=tuple(calls))
     if search.unread and not (is_file_tool or has_no_effect or is_shell):
-        why = f"its key {search.unread[:40]!r} may hold a command too"
-        return replace(
-            reading,
-            effect=Effect.UNKNOWN,
-            reason=why if calls else "",
-        )
+        why = f"its key {search.unread[:40]!r} may hold a command too" if calls else ""
+        return replace(reading, effect=Effect.UNKNOWN, reason=why)
     if calls:
         return reading
     effect = Effect.NONE if has_no_effect or is_typist else Effect.UNKNOWN
@@ -186,12 +182,17 @@ def read_call(
 def _call_without_command(identifier: str, arguments: Mapping[str, Any]) -> ToolCall:
     """Return the call of a shell with arguments of which none is to be taken for a command."""
     others = {key: value for key, value in arguments.items() if key != "command"}
-    return ToolCall(identifier, BASH, json.dumps(arguments), others)
+    return ToolCall(
+        identifier,
+        BASH,
+        json.dumps(arguments),
+        others,
+    )
 
 
 def _check_language(letters: str, texts: Sequence[_Text]) -> None:
     is_other = "powershell" in letters or "pwsh" in letters
-    if is_other and any(not each.is_patch for each in texts):
+    if is_other and not all(text.is_patch for text in texts):
         raise _UnreadableError("a command of PowerShell cannot be read by a reader of bash")
 
 
@@ -203,11 +204,10 @@ def _bash_calls(
     root: str,
 ) -> Iterator[ToolCall]:
     """Yield the calls of bash; one that starts in another folder than the session names it."""
-    settings: dict[str, Any] = {}
-    for key, value in arguments.items():
-        right = _RIGHTS.get(_letters(key))
-        if right:
-            settings[right] = value
+    letters = {key: _letters(key) for key in arguments}
+    settings = {
+        _RIGHTS[letters[key]]: value for key, value in arguments.items() if letters[key] in _RIGHTS
+    }
     if normalise(cwd, root) != ".":
         settings["cwd"] = cwd
     for command in texts:
@@ -222,27 +222,35 @@ def _bash_calls(
 def _file_calls(
     identifier: str, letters: str, arguments: Mapping[str, Any], texts: Sequence[_Text]
 ) -> Iterator[ToolCall]:
-    paths = [*_paths(arguments)]
-    is_view = letters in _TOOLS["editors"] and {_VIEW} == _actions(arguments)
-    if letters in _TOOLS["readers"] or is_view:
+    is_editor = letters in _TOOLS["editors"]
+    is_reader = letters in _TOOLS["readers"] or (is_editor and {_VIEW} == _actions(arguments))
+    if not (is_reader or is_editor or letters in _TOOLS["writers"]):
+        return
+    paths: list[str | None] = [*_paths(arguments)]
+    raw = json.dumps(arguments)
+    if is_reader:
         others = {key: value for key, value in arguments.items() if not _is_path_key(_letters(key))}
-        raw = json.dumps(arguments)
-        for file in paths:
+        for path in paths:
             yield ToolCall(
                 identifier,
                 READ,
                 raw,
-                {**others, "path": file},
+                {**others, "path": path},
             )
         if not paths:
             yield ToolCall(identifier, READ, raw, others)
-    elif letters in _TOOLS["writers"] | _TOOLS["editors"]:
-        patches = [each.text for each in texts if each.is_patch]
-        paths += [path.strip() for text in patches for path in _PATCHED.findall(text)]
-        for path in dict.fromkeys(paths) or (None,):
-            # An edit opens what a write opens
-            written = {"path": path, "content": ""}
-            yield ToolCall(identifier, WRITE, json.dumps(arguments), written)
+        return
+    for text in texts:
+        if text.is_patch:
+            paths += map(str.strip, _PATCHED.findall(text.text))
+    for path in dict.fromkeys(paths or [None]):
+        # An edit opens what a write opens
+        yield ToolCall(
+            identifier,
+            WRITE,
+            raw,
+            {"path": path, "content": ""},
+        )
 
 
 def _actions(arguments: Mapping[str, Any]) -> set[str]:
@@ -254,10 +262,11 @@ def _paths(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield each path in a table and in the tables within it."""
     for key, value in table.items():
         values = _listed(value)
-        if _is_path_key(_letters(key)):
-            yield from filter(_is_text, values)
+        is_path = _is_path_key(_letters(key))
         for inner in values:
-            if isinstance(inner, Mapping):
+            if is_path and isinstance(inner, str):
+                yield inner
+            elif isinstance(inner, Mapping):
                 yield from _paths(inner)
 
 
@@ -265,12 +274,8 @@ def _is_path_key(key: str) -> bool:
     return key in _KEYS["paths"] or key.endswith(("path", "paths", "filename"))
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 def _has_text(value: object) -> bool:
-    return any(isinstance(each, str) and each for each in _listed(value))
+    return any(isinstance(item, str) and item for item in _listed(value))
 
 
 def _listed(value: object) -> list[Any]:
@@ -302,7 +307,7 @@ class _Search:
         around: _Around,
         depth: int,
     ) -> Iterator[_Text]:
-        """Every command and patch in a table and in the tables within it."""
+        """Yield every command and patch in a table and in the tables within it."""
         if depth == 0:
             raise _UnreadableError("its input nests too deeply")
         keys = [(_letters(key), value) for key, value in table.items()]
@@ -325,10 +330,20 @@ class _Search:
         The tables of a command have to carry one.
         """
         tables = [*_tables(value, depth)]
-        inner = [each for table in tables for each in self.texts(table, around, depth - 1)]
-        if tables and not inner and self._is_command(key, [], around.language):
+        texts: list[_Text] = []
+        for table in tables:
+            texts += self.texts(table, around, depth - 1)
+        if (
+            tables
+            and not texts
+            and self._is_command(
+                key,
+                [],
+                around.language,
+            )
+        ):
             raise _UnreadableError("its command is no text")
-        yield from inner
+        yield from texts
 
     def _own_texts(
         self,
@@ -339,7 +354,11 @@ class _Search:
         if self.letters in _TOOLS["patchers"] and isinstance(value, str) and _is_patch(value):
             yield _Text(value, is_patch=True)
             return
-        if not isinstance(value, str | list) or not self._is_command(key, value, around.language):
+        if not isinstance(value, str | list) or not self._is_command(
+            key,
+            value,
+            around.language,
+        ):
             return
         for text in _commands(key, value, around.more):
             if text.strip():
@@ -351,13 +370,13 @@ class _Search:
         value: str | list[Any],
         language: str,
     ) -> bool:
-        if key in _SETTINGS["variables"] or (
-            key == "command" and self.letters in _TOOLS["without_shell"]
-        ):
+        if key in _SETTINGS["variables"]:
             return False
-        if self.letters in _TOOLS["editors"] and key == "command" and str(value) in _WORDS["edits"]:
+        if key == "command" and self.letters in _TOOLS["without_shell"]:
             return False
-        if key == "shell" and isinstance(value, str) and not re.search(r"\s", value.strip()):
+        if key == "command" and self.letters in _TOOLS["editors"] and str(value) in _WORDS["edits"]:
+            return False
+        if key == "shell" and _is_word(value):
             # It names the shell
             return False
         if _is_encoded(key) and value:
@@ -366,11 +385,15 @@ class _Search:
         if key == "code" and not is_shell:
             raise _UnreadableError("code of a language that is not named cannot be read")
         is_typed = key in _KEYS["typed"] and is_shell and _has_text(value)
-        return is_typed or key in _KEYS["commands"] or "command" in key or "cmd" in key
+        return is_typed or key in _KEYS["commands"] or _names_command(key)
+
+
+def _names_command(key: str) -> bool:
+    return "command" in key or "cmd" in key
 
 
 def _is_encoded(key: str) -> bool:
-    return _ENCODED.search(key) is not None and ("command" in key or "cmd" in key)
+    return _ENCODED.search(key) is not None and _names_command(key)
 
 
 def _around(keys: Sequence[tuple[str, object]], outer: _Around) -> _Around:
@@ -380,17 +403,11 @@ def _around(keys: Sequence[tuple[str, object]], outer: _Around) -> _Around:
     for key, value in keys:
         if key in _SETTINGS["folders"] and value not in (None, ""):
             around = replace(around, folder=value)
-        elif (
-            key in _SETTINGS["languages"]
-            and isinstance(value, str)
-            and not re.search(r"\s\S", value.strip())
-        ):
-            around = replace(around, language=value.strip())
+        elif key in _SETTINGS["languages"] and _is_word(value):
+            around = replace(around, language=str(value).strip())
         elif key in _SETTINGS["variables"] and value:
-            around = replace(
-                around,
-                variables=(*around.variables, *_assignments(value)),
-            )
+            variables = (*around.variables, *_assignments(value))
+            around = replace(around, variables=variables)
         elif key in _SETTINGS["inputs"] and isinstance(value, str):
             around = replace(around, typed=value)
         elif key in _SETTINGS["more_words"]:
@@ -398,12 +415,18 @@ def _around(keys: Sequence[tuple[str, object]], outer: _Around) -> _Around:
     return replace(around, more=words)
 
 
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and not re.search(r"\s", value.strip())
+
+
 def _assignments(value: object) -> Iterator[str]:
+    """Yield the variables in a table or in a list, as bash writes them."""
     if isinstance(value, Mapping):
-        yield from (f"{name}={quoted(str(text))}" for name, text in value.items())
+        for name, text in value.items():
+            yield f"{name}={quoted(str(text))}"
     elif isinstance(value, list):
-        for each in value:
-            name, _, text = str(each).partition("=")
+        for item in value:
+            name, _, text = str(item).partition("=")
             yield f"{name}={quoted(text)}"
     else:
         yield str(value)
@@ -413,7 +436,11 @@ def _words(value: object) -> Iterator[str]:
     if isinstance(value, str) and not value.lstrip().startswith(("{", "[")):
         yield value
     elif isinstance(value, list):
-        yield from (quoted(str(each)) for each in value if isinstance(each, str | int | float))
+        yield from map(quoted, _scalars(value))
+
+
+def _scalars(values: Sequence[object]) -> list[str]:
+    return [str(value) for value in values if isinstance(value, str | int | float)]
 
 
 def _commands(
@@ -421,26 +448,28 @@ def _commands(
     value: str | list[Any],
     more: Sequence[str],
 ) -> Iterator[str]:
-    """The commands that a value may be: a text, the words of one, a list of some."""
+    """Yield the commands that a value may be: a text, the words of one, a list of some."""
+    if key == "argv":
+        more = ()
     if isinstance(value, str):
-        yield " ".join((value, *more)) if key != "argv" else value
+        yield " ".join((value, *more))
         return
     for inner in value:
         if isinstance(inner, list):
             yield from _commands(key, inner, ())
-    words = [str(each) for each in value if isinstance(each, str | int | float)]
+    words = _scalars(value)
     if not words:
         return
-    is_list = key.endswith("s") or re.search(r"\s", words[0].strip()) is not None
-    if is_list:
+    is_list = key.endswith("s")
+    # Where a word looks like a command the value is taken for both
+    if is_list or not _is_word(words[0]):
         yield from words
-    if not key.endswith("s"):
-        behind = () if key == "argv" else more
-        yield _shell_text(words) or " ".join((*map(quoted, words), *behind))
+    if not is_list:
+        yield _shell_text(words) or " ".join((*map(quoted, words), *more))
 
 
 def _shell_text(words: Sequence[str]) -> str | None:
-    """The text of `bash -c TEXT`, where that is what the words are."""
+    """Return the text of `bash -c TEXT`, where that is what the words are."""
     return command_of(words[1:]) if _is_shell_program(words[0]) else None
 
 
@@ -450,10 +479,10 @@ def _is_shell_program(program: str) -> bool:
 
 
 def _complete(text: str, around: _Around) -> str:
-    """The command with the variables and the input that the call gives it, as bash writes them."""
+    """Return the command with the variables and the input that its call gives it, for bash."""
     if around.language and not _is_shell_program(around.language.lower()):
-        told = around.language[:40]
-        raise _UnreadableError(f"a command of {told!r} cannot be read by a reader of bash")
+        language = around.language[:40]
+        raise _UnreadableError(f"a command of {language!r} cannot be read by a reader of bash")
     text = " ".join((*around.variables, text))
     return f"{text} <<< {quoted(around.typed)}" if around.typed else text
 
@@ -464,14 +493,14 @@ def _is_patch(text: str) -> bool:
 
 
 def _tables(value: object, depth: int) -> Iterator[Mapping[str, Any]]:
-    """The tables in a value: it may be one, a list of some, or the JSON text of one."""
+    """Yield the tables in a value: it may be one, a list of some, or the JSON text of one."""
     if isinstance(value, Mapping):
         yield value
     elif isinstance(value, list):
         if depth == 0:
             raise _UnreadableError("its input nests too deeply")
-        for each in value:
-            yield from _tables(each, depth - 1)
+        for item in value:
+            yield from _tables(item, depth - 1)
     elif isinstance(value, str) and value.lstrip()[:1] in {"{", "["}:
         try:
             inner = json.loads(value)
@@ -499,7 +528,8 @@ def describe(
     own = [name for name in policy.tools if name not in {BASH, READ, WRITE}]
     if own:
         yield f"judged by a rule of their own: {', '.join(own)}"
-    free = [name for name in _NAMES["harmless"].get(harness, ()) if not _is_listed(policy, name)]
+    listed = set(map(canonical, policy.tools))
+    free = [name for name in _NAMES["harmless"].get(harness, ()) if name not in listed]
     yield f"pass, as they change nothing on this machine: {', '.join(free) or 'none'}"
     yield f"any other tool, and PowerShell: {_others(policy, observe=observe)}"
 
@@ -510,10 +540,6 @@ def _files(policy: Policy, tool: str) -> str:
     if tool == READ or policy.other_tools == "pass":
         return "passes"
     return "is denied: the list has no [write]"
-
-
-def _is_listed(policy: Policy, name: str) -> bool:
-    return any(canonical(each) == name for each in policy.tools)
 
 
 def _others(policy: Policy, *, observe: bool) -> str:

@@ -21,10 +21,12 @@ from agenteval.logs.json import (
     Line,
     Object,
     at,
+    call_at,
+    check_keys,
     full_part,
     lines,
     name_at,
-    nested,
+    object_at,
     objects,
     read_lines,
     take_faults,
@@ -40,17 +42,15 @@ from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, 
 
 # A message, and what it is a reply in
 _Spoken = tuple[Object, Object | None]
-_KEYS = frozenset(
-    (
-        "messages",
-        "choices",
-        "role",
-        "request",
-        "response",
-    )
-)
+_KEYS = {
+    "messages",
+    "choices",
+    "role",
+    "request",
+    "response",
+}
 # Roles
-_RESULTS = frozenset(("tool", "function"))
+_RESULTS = {"tool", "function"}
 _SHARED = ("session_id", "conversation_id")
 # Sessions of which turns are held
 _AT_ONCE = 1_000
@@ -59,19 +59,17 @@ _LONG = 16
 
 
 def read(path: Path) -> Found:
-    """Lines that name one session are gathered; every other line is a conversation by itself."""
-    conversations, holding = (
-        dict[str, _Conversation](),
-        dict[str, None](),
-    )  # the longest untouched first
+    """Gather the lines that name one session; every other line is a conversation by itself."""
+    conversations: dict[str, _Conversation] = {}
+    # Names of those whose turns are held, the longest untouched first
+    holding: dict[str, None] = {}
     for line in lines(path):
         if not isinstance(line, Line):
             yield line
             continue
         name, is_shared = _name(line, path)
-        conversation = conversations.get(name) or _Conversation(
-            Building(Session(name, path=str(path))), is_shared
-        )
+        building = Building(Session(name, path=str(path)))
+        conversation = conversations.get(name) or _Conversation(building, is_shared)
         yield from conversation.whole()
         if not (conversation.take(line.value) or line.value.keys() & _KEYS):
             yield Skipped(str(path), f"line {line.number}", "no messages, and no calls, in it")
@@ -97,9 +95,9 @@ def _name(line: Line, path: Path) -> tuple[str, bool]:
     """
     value = line.value
     for key in (*_SHARED, "id", "uuid"):
-        found = name_at(value, key)
-        if len(found) >= (1 if key == "session_id" else _LONG):
-            return found, key in _SHARED
+        name = name_at(value, key)
+        if len(name) >= (1 if key == "session_id" else _LONG):
+            return name, key in _SHARED
     return f"{by_place(path)}:{line.number}", False
 
 
@@ -124,10 +122,10 @@ class _Conversation:
     _ends: dict[int, dict[str, list[LoggedCall]]] = field(default_factory=dict)
 
     def whole(self) -> Iterator[Session]:
-        found = self.building.whole()
-        if found is not None:
+        """Yield the part read so far, once it is long enough."""
+        for part in full_part(self.building):
             self._ends.clear()
-            yield found
+            yield part
 
     def rest(self) -> Iterator[Session]:
         self._ends.clear()
@@ -137,21 +135,21 @@ class _Conversation:
     def take(self, value: Object) -> bool:
         """Take a line; return True if anything was found in it."""
         session = self.building.session
-        turns = len(self.building.session.turns)
-        inner = [part for key in ("request", "response", "body") for part in nested(value, key)]
+        turns = len(session.turns)
+        inner = [object_at(value, key) for key in ("request", "response", "body")]
         # Of a batch's output
-        inner += [part for outer in inner for part in nested(outer, "body")]
-        parts = (value, *inner)
+        inner += [object_at(part, "body") for part in inner]
+        parts = [value, *filter(None, inner)]
         for part in parts:
             session.agent = session.agent or text_at(part, "agent")
             session.project = session.project or text_at(part, "project")
         shared = _shared_fields(parts)
         session.model = session.model or shared.model
-        messages = [(each, None) for part in parts for each in objects(part.get("messages"))]
-        spoken = [
-            *messages,
-            *(reply for part in parts for reply in _replies(part)),
-        ]
+        spoken: list[_Spoken] = []
+        for part in parts:
+            spoken += [(message, None) for message in objects(part.get("messages"))]
+        for part in parts:
+            spoken += _replies(part)
         self._messages(spoken, shared)
         has_spoken = any(text_at(message, "role") == "assistant" for message, _ in spoken)
         if not has_spoken and (value.get("role") == "assistant" or "messages" not in value):
@@ -171,10 +169,7 @@ class _Conversation:
             place = hash((place, _identity(message))) if self.is_shared else 0
             if not is_new and place not in self._places:
                 is_new = True
-                self.building.waits = self._ends.pop(
-                    before,
-                    {},
-                )
+                self.building.waits = self._ends.pop(before, {})
             if is_new:
                 self._places.add(place)
                 _message(self.building, message, shared, reply)
@@ -186,22 +181,29 @@ def _identity(message: Object) -> tuple[object, ...]:
     """Return what identifies a message, both as a reply and as it is sent in later requests."""
     role = text_at(message, "role")
     result = name_at(message, "tool_call_id")
-    calls = tuple(
-        (
-            name_at(one, "id"),
-            *map(str, (at(one, "function", "name"), at(one, "function", "arguments"))),
-        )
-        for one in _calls_of(message)
+    calls = []
+    for item in _calls_of(message):
+        name = str(at(item, "function", "name"))
+        arguments = str(at(item, "function", "arguments"))
+        calls.append((name_at(item, "id"), name, arguments))
+    return (
+        role,
+        words(message.get("content")),
+        result,
+        tuple(
+            calls,
+        ),
     )
-    return role, words(message.get("content")), result, calls
 
 
 def _shared_fields(parts: Sequence[Object]) -> _SharedFields:
     times = (when(parts[0].get(key)) for key in ("timestamp", "created", "created_at"))
+    schemas = (_schemas(part) for part in parts if part.get("tools"))
+    models = (text_at(part, "model") for part in parts)
     return _SharedFields(
-        schemas=next((_schemas(one) for one in parts if one.get("tools")), {}),
+        schemas=next(schemas, {}),
         moment=next(filter(None, times), None),
-        model=next(filter(None, (text_at(part, "model") for part in parts)), ""),
+        model=next(filter(None, models), ""),
     )
 
 
@@ -217,10 +219,12 @@ def _add_line(
     value: Object,
     shared: _SharedFields,
 ) -> None:
-    """A line that is a message, or what a plug-in finds calls in."""
+    """Add a line that is a message, or what a plug-in finds calls in."""
     if text_at(value, "role") in {"assistant", *_RESULTS}:
         _message(building, value, shared)
-    elif "choices" not in value and (calls := tool_calls(value)):
+        return
+    calls = tool_calls(value) if "choices" not in value else None
+    if calls:
         turn = building.turn()
         turn.at = shared.moment
         turn.model = shared.model
@@ -240,16 +244,12 @@ def _schemas(part: Object) -> dict[str, Any]:
 def _message(
     building: Building, message: Object, shared: _SharedFields, reply: Object | None = None
 ) -> None:
-    building.needs(message, "role")
-    building.may_have(message, "tool_calls", "tool_call_id", "content")
+    check_keys(building, message, "openai.message")
     role = text_at(message, "role")
     if role in _RESULTS:
         call = building.take_call(name_at(message, "tool_call_id")) or building.waiting()
         if call is not None:
-            building.set_reply(
-                call,
-                words(message.get("content")),
-            )
+            building.set_reply(call, words(message.get("content")))
     elif role == "assistant":
         turn = building.turn()
         turn.text = words(message.get("content"))
@@ -280,52 +280,49 @@ def _calls(
 ) -> None:
     items = _calls_of(message)
     for item in items:
-        function = item.get("function") if isinstance(item.get("function"), dict) else item
-        building.may_have(item, "function", "id")
-        if isinstance(function, dict):
-            building.needs(function, "name")
-            building.may_have(function, "arguments")
-        name = text_at(function, "name")
-        arguments = at(function, "arguments")
-        call = called(
-            name_at(item, "id"),
-            name,
-            "" if arguments is None else arguments,
+        check_keys(building, item, "openai.call")
+        function = item.get("function")
+        if not isinstance(function, dict):
+            function = item
+        check_keys(building, function, "openai.function")
+        named = {**function, "id": item.get("id")}
+        call = call_at(
+            named,
+            "id",
+            "name",
+            "arguments",
+            missing="",
         )
-        bad = Recorded.MALFORMED if call.malformed else Recorded.UNKNOWN
-        building.called(turn, LoggedCall(call, bad))
-    if not items:
-        for _, left, spoken in calls_left(turn.text, schemas):
-            if not spoken:
-                call = called("", left.name, left.raw)
-                building.called(turn, LoggedCall(call, Recorded.MALFORMED))
+        outcome = Recorded.MALFORMED if call.malformed else Recorded.UNKNOWN
+        building.called(turn, LoggedCall(call, outcome))
+    if items:
+        return
+    for _, text_call, is_spoken in calls_left(turn.text, schemas):
+        if not is_spoken:
+            call = called(
+                "",
+                text_call.name,
+                text_call.raw,
+            )
+            building.called(turn, LoggedCall(call, Recorded.MALFORMED))
 
 
 def read_hook_log(path: Path) -> Found:
     sessions: dict[tuple[str, str, str], Building] = {}
-    unnamed = Building(Session(""))
+    faulty = Building(Session(""))
 
-    def take(line: Line) -> Found:
-        value = line.value
+    def take(value: Object) -> Found:
         is_event = "event" in value
         if not is_event:
-            unnamed.needs(value, "verdict", "tool", "arguments")
-            yield from take_faults(unnamed, path, f"line {line.number}")
+            check_keys(faulty, value, "hook.call")
         if is_event or text_at(value, "verdict") in {"", NOT_JUDGED}:
             return
-        key = (
-            name_at(value, "session"),
-            name_at(value, "agent"),
-            text_at(value, "harness"),
-        )
-        building = sessions.setdefault(
-            key,
-            Building(_begun(value, path)),
-        )
+        key = (name_at(value, "session"), name_at(value, "agent"), text_at(value, "harness"))
+        building = sessions.setdefault(key, Building(_begun(value, path)))
         yield from full_part(building)
         _call(building, value)
 
-    yield from read_lines(path, take)
+    yield from read_lines(path, take, faulty)
     for building in sessions.values():
         yield building.session
 
@@ -333,8 +330,10 @@ def read_hook_log(path: Path) -> Found:
 def _begun(value: Object, path: Path) -> Session:
     session = name_at(value, "session")
     agent = name_at(value, "agent")
+    # When its log began tells the parts of a session apart
+    names = (session, agent, text_at(value, "at"))
     return Session(
-        id="/".join(filter(None, (session, agent, text_at(value, "at")))),
+        id="/".join(filter(None, names)),
         agent=agent or "main",
         version=text_at(value, "harness"),
         project=text_at(value, "cwd"),
@@ -347,15 +346,14 @@ def _call(building: Building, value: Object) -> None:
     turn = building.turn()
     turn.at = when(value.get("at"))
     turn.model = text_at(value, "model")
-    arguments = value.get("arguments")
-    call = called(
-        name_at(value, "call"),
-        text_at(value, "tool"),
-        {} if arguments is None else arguments,
-    )
-    denied = text_at(value, "verdict") == "denied"
-    recorded = Recorded.DENIED if denied else Recorded.UNKNOWN
+    call = call_at(value, "call", "tool", "arguments")
+    is_denied = text_at(value, "verdict") == "denied"
+    recorded = Recorded.DENIED if is_denied else Recorded.UNKNOWN
     building.called(
         turn,
-        LoggedCall(call, recorded, said=text_at(value, "hint")),
+        LoggedCall(
+            call,
+            recorded,
+            said=text_at(value, "hint"),
+        ),
     )

@@ -12,16 +12,15 @@ from typing import Any
 
 from agenteval.logs.json import (
     Found,
-    Line,
     Object,
     at,
+    check_keys,
     count_at,
     full_part,
     name_at,
     objects,
     outcome_in,
     read_lines,
-    take_faults,
     text_at,
     usage_in,
     when,
@@ -33,29 +32,17 @@ from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, 
 from agenteval.trial.trial import Usage
 
 _EXIT = re.compile(r"(?:Error: )?Exit code (-?\d+)")
+_KINDS = {"assistant", "user", "tool_use", "tool_result"}
 _SYNTHETIC = "<synthetic>"
-# Parts of the words for why a call was not carried out; of any other reason it was denied.
-_KINDS = {
-    "sibling": Recorded.CASCADE,
-    "cascade": Recorded.CASCADE,
-    "cancel": Recorded.CASCADE,
-    "user": Recorded.REJECTED,
-    "interrupt": Recorded.REJECTED,
-    "abort": Recorded.REJECTED,
-    "valid": Recorded.MALFORMED,
-    "schema": Recorded.MALFORMED,
-    "parse": Recorded.MALFORMED,
-}
 
 
 def read(path: Path) -> Found:
     reading = _Reading(path)
-
-    def take(line: Line) -> Found:
-        yield from reading.take(line.value)
-        yield from take_faults(reading.last, path, f"line {line.number}")
-
-    yield from read_lines(path, take)
+    yield from read_lines(
+        path,
+        reading.take,
+        reading.faulty,
+    )
     for building in reading.sessions.values():
         yield building.session
 
@@ -66,52 +53,60 @@ class _Reading:
 
     path: Path
     sessions: dict[str, Building] = field(default_factory=dict)
-    # That took a line
-    last: Building = field(default_factory=lambda: Building(Session("")))
+    # Has the faults of all sessions
+    faulty: Building = field(default_factory=lambda: Building(Session("")))
     _line_ids: set[int] = field(default_factory=set)
     # The session of the line before
     _named: str = ""
 
     def take(self, line: Object) -> Iterator[Session]:
         kind = text_at(line, "type")
-        self.last.needs(line, "type")
-        if kind not in {"assistant", "user", "tool_use", "tool_result"} or self._again(line):
+        check_keys(self.faulty, line, "claude-code.any")
+        if kind not in _KINDS or self._is_repeated(line):
             return
-        building = self.last = self._building(line)
-        building.may_have(line, "uuid", "timestamp")
+        building = self._building(line)
+        check_keys(building, line, "claude-code.line")
         if kind == "assistant":
             yield from full_part(building)
             _assistant(building, line)
         elif kind == "tool_use":
             _tool_use(building, line)
+        elif kind == "tool_result":
+            _record(
+                building,
+                building.waiting(),
+                line,
+                line,
+                line.get("output"),
+            )
         else:
             _results(building, line)
 
-    def _again(self, line: Object) -> bool:
+    def _is_repeated(self, line: Object) -> bool:
         identifier = line.get("uuid")
         # A number may be another line's in another session
         if not isinstance(identifier, str):
             return False
-        known = hash(identifier) in self._line_ids
+        is_known = hash(identifier) in self._line_ids
         self._line_ids.add(hash(identifier))
-        return known
+        return is_known
 
     def _building(self, line: Object) -> Building:
+        """Return the session of a line, which is that of the line before if it names none."""
         named = name_at(line, "sessionId") or name_at(line, "session_id")
         session = self._named = named or self._named or by_place(self.path)
         agent = name_at(line, "agentId") or ("sidechain" if line.get("isSidechain") is True else "")
         name = f"{session}/{agent}" if agent else session
         if name not in self.sessions:
-            self.sessions[name] = Building(
-                Session(
-                    name,
-                    agent="main",
-                    path=str(self.path),
-                )
+            begun = Session(
+                name,
+                agent="main",
+                path=str(self.path),
             )
             if agent:
-                self.sessions[name].session.agent = self._agent(line)
-                self.sessions[name].session.parent = self._parent(session)
+                begun.agent = self._agent(line)
+                begun.parent = self._parent(session)
+            self.sessions[name] = Building(begun, self.faulty.faults)
         building = self.sessions[name]
         begun = building.session
         begun.project = begun.project or text_at(line, "cwd")
@@ -135,7 +130,8 @@ class _Reading:
 
 
 def _assistant(building: Building, line: Object) -> None:
-    building.needs(line, "message")
+    """Take a piece of a reply: its lines share the id of the message."""
+    check_keys(building, line, "claude-code.envelope")
     message = line.get("message")
     model = text_at(message, "model")
     # The program's own words, such as those on an error of the API
@@ -146,14 +142,18 @@ def _assistant(building: Building, line: Object) -> None:
     turn.at = when(line.get("timestamp")) or turn.at
     turn.finish = text_at(message, "stop_reason") or turn.finish
     if at(message, "usage"):
-        turn.usage = _usage(message)
+        turn.usage = _usage(at(message, "usage"))
     content = _content(building, message)
     turn.says(words(content))
     for block in objects(content):
         if block.get("type") == "tool_use":
-            building.needs(block, "name", "input")
-            building.may_have(block, "id")
-            _call(building, turn, block, name_at(block, "id"))
+            check_keys(building, block, "claude-code.call")
+            _call(
+                building,
+                turn,
+                block,
+                name_at(block, "id"),
+            )
 
 
 def _call(
@@ -174,52 +174,38 @@ def _content(building: Building, message: object) -> Any:
     """Return the content of a message: a text, or blocks that state their type."""
     if not isinstance(message, dict):
         return None
-    building.needs(message, "content")
-    content = message.get("content")
-    for block in objects(content):
-        building.needs(block, "type")
-    return content
+    check_keys(building, message, "claude-code.message")
+    return message.get("content")
 
 
-def _usage(message: object) -> Usage:
-    tokens = at(message, "usage")
-    usage = usage_in(tokens, "input_tokens", "output_tokens", cached="cache_read_input_tokens")
-    # The prompt is reported in three parts.
-    created = count_at(tokens, "cache_creation_input_tokens")
-    return replace(
-        usage,
-        prompt_tokens=usage.prompt_tokens + created + usage.cached_tokens,
+def _usage(tokens: object) -> Usage:
+    """Return the tokens of a reply, whose prompt is reported in three parts."""
+    usage = usage_in(
+        tokens,
+        "input_tokens",
+        "output_tokens",
+        cached="cache_read_input_tokens",
     )
+    created = count_at(tokens, "cache_creation_input_tokens")
+    prompt = usage.prompt_tokens + created + usage.cached_tokens
+    return replace(usage, prompt_tokens=prompt)
 
 
 def _tool_use(building: Building, line: Object) -> None:
     """Add a call in a line of its own, as some versions wrote it."""
-    building.needs(line, "name", "input")
+    check_keys(building, line, "claude-code.call-line")
     if "name" in line:
         turn = building.turn()
         turn.at = when(line.get("timestamp"))
-        _call(
-            building,
-            turn,
-            line,
-            name_at(line, "id") or name_at(line, "uuid"),
-        )
+        identifier = name_at(line, "id") or name_at(line, "uuid")
+        _call(building, turn, line, identifier)
 
 
 def _results(building: Building, line: Object) -> None:
-    if line.get("type") == "tool_result":
-        _record(
-            building,
-            building.waiting(),
-            line,
-            line,
-            line.get("output"),
-        )
-        return
-    building.needs(line, "message")
+    check_keys(building, line, "claude-code.envelope")
     for block in objects(_content(building, line.get("message"))):
         if block.get("type") == "tool_result":
-            building.may_have(block, "tool_use_id", "content", "is_error")
+            check_keys(building, block, "claude-code.result")
             call = building.take_call(name_at(block, "tool_use_id"))
             _record(
                 building,
@@ -258,6 +244,4 @@ def _not_executed(line: Object, identifier: str) -> Recorded | None:
             stated = text_at(meta, "non_execution_kind") or stated
     if not stated:
         return None
-    kind = stated.lower()
-    fitting = (recorded for part, recorded in _KINDS.items() if part in kind)
-    return next(fitting, Recorded.DENIED)
+    return outcome_in(stated.lower(), "claude-code-kinds") or Recorded.DENIED

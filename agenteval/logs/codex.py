@@ -14,22 +14,20 @@ from typing import Any
 
 from agenteval.logs.json import (
     Found,
-    Line,
     Object,
     at,
+    check_keys,
     code_at,
     full_part,
     name_at,
-    nested,
     outcome_in,
     read_lines,
-    take_faults,
+    session_of,
     text_at,
     usage_in,
     when,
     words,
 )
-from agenteval.logs.packed import by_place
 from agenteval.logs.tool_calls import bash_call, called
 from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
 from agenteval.trial.trial import Usage
@@ -37,18 +35,19 @@ from agenteval.trial.trial import Usage
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:?|exited with code) (-?\d{1,9})")
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"}
 _RESULTS = {"function_call_output", "custom_tool_call_output", "tool_search_output"}
-_NEEDED = {
-    "function_call": ("call_id", "name", "arguments"),
-    "custom_tool_call": ("name",),
-    "function_call_output": ("call_id", "output"),
-}
 _ENVELOPES = {"session_meta", "turn_context", "response_item"}
 # In JavaScript that a model wrote
 _ASKS = re.compile(r"\btools\.exec_command\(\s*\{")
 _TOKEN = re.compile(r"""\s+|(["'`])(?:(?!\1)[^\\]|\\.)*\1|[\w$]+|\S""", re.DOTALL)
 _HEX = r"u(?i:([\da-f]{4})|\{0*([\da-f]{1,5}|10[\da-f]{4})\})|x(?i:([\da-f]{2}))"
 _ESCAPE = re.compile(rf"\\(?:{_HEX}|(\r?\n|.))", re.DOTALL)
-_NAMED = dict(zip("ntrbfv0", "\n\t\r\b\f\v\0", strict=True)) | {"\n": "", "\r\n": ""}
+_NAMED = dict(
+    zip(
+        "ntrbfv0",
+        "\n\t\r\b\f\v\0",
+        strict=True,
+    )
+) | {"\n": "", "\r\n": ""}
 _HEAD = re.compile(r"Script (\w+)[^\n]*\nWall time[^\n]*\nOutput:\s*(?:Script error:\s*)?")
 _CODE = re.compile(r'"exit_code":\s*(-?\d{1,9})')
 # Characters of a result in which its outcome stands
@@ -56,21 +55,13 @@ _FIRST = 600
 
 
 def read(path: Path) -> Found:
-    building = Building(
-        Session(
-            by_place(path),
-            agent="main",
-            path=str(path),
-        )
+    reading = _Reading(session_of(path))
+    yield from read_lines(
+        path,
+        reading.take,
+        reading.building,
     )
-    reading = _Reading(building)
-
-    def take(line: Line) -> Found:
-        yield from reading.take(line.value)
-        yield from take_faults(building, path, f"line {line.number}")
-
-    yield from read_lines(path, take)
-    session = building.session
+    session = reading.building.session
     if session.turns or session.part or session.version or reading.model:
         yield session
     else:
@@ -78,7 +69,8 @@ def read(path: Path) -> Found:
 
 
 def _begin(session: Session, meta: Object) -> None:
-    """The first one counts: a forked session has those of its parents behind it."""
+    """Take the session's own facts from the first such line."""
+    # A forked session has those of its parents behind it
     if session.version:
         return
     session.id = name_at(meta, "id") or session.id
@@ -107,9 +99,9 @@ class _Reading:
     def take(self, value: Object) -> Iterator[Session]:
         kind = text_at(value, "type")
         if kind in _ENVELOPES:
-            self.building.needs(value, "payload")
+            check_keys(self.building, value, "codex.envelope")
         elif "payload" in value:
-            self.building.needs(value, "type")
+            check_keys(self.building, value, "codex.any")
         payload = value.get("payload")
         # Older rollouts have no envelope.
         if not isinstance(payload, dict):
@@ -125,10 +117,7 @@ class _Reading:
             for part in full_part(self.building):
                 yield part
                 self.last = None
-            self._item(
-                payload,
-                when(value.get("timestamp")),
-            )
+            self._item(payload, when(value.get("timestamp")))
 
     def _context(self, item: Object) -> None:
         session = self.building.session
@@ -165,24 +154,19 @@ class _Reading:
     ) -> None:
         kind = text_at(item, "type")
         if "call_id" in item or "role" in item:
-            self.building.needs(item, "type")
+            check_keys(self.building, item, "codex.any")
         if kind == "message" and item.get("role") == "assistant":
-            self._turn(moment).text = words(item.get("content"))
+            self._begin_turn(moment).text = words(item.get("content"))
         elif kind in _CALLS:
-            self.building.needs(
-                item,
-                *_NEEDED.get(kind, ()),
-            )
+            check_keys(self.building, item, f"codex.{kind}")
             self._call(
-                self._turn(moment, self.last),
+                self.last or self._begin_turn(moment),
                 item,
                 kind,
+                moment,
             )
         elif kind in _RESULTS:
-            self.building.needs(
-                item,
-                *_NEEDED.get(kind, ("call_id",)),
-            )
+            check_keys(self.building, item, f"codex.{kind}")
             self._results(item)
 
     def _results(self, item: Object) -> None:
@@ -201,15 +185,9 @@ class _Reading:
             if id(call) in self._own:
                 self.last = None
 
-    def _turn(
-        self,
-        moment: float | None,
-        turn: LoggedTurn | None = None,
-    ) -> LoggedTurn:
-        """This turn, or else a new one."""
-        if turn is None:
-            turn = self.last = self.building.turn()
-            self._own.clear()
+    def _begin_turn(self, moment: float | None) -> LoggedTurn:
+        turn = self.last = self.building.turn()
+        self._own.clear()
         turn.at = moment
         turn.model = self.model
         return turn
@@ -219,12 +197,13 @@ class _Reading:
         turn: LoggedTurn,
         item: Object,
         kind: str,
+        moment: float | None,
     ) -> None:
+        turn.at = moment
+        turn.model = self.model
         keys = ("arguments", "input", "action")
-        arguments: Any = next(
-            (item[key] for key in keys if item.get(key) is not None),
-            {},
-        )
+        values = (item[key] for key in keys if item.get(key) is not None)
+        arguments: Any = next(values, {})
         name = text_at(item, "name") or kind
         identifier = name_at(item, "call_id") or name_at(item, "id")
         call = called(identifier, name, arguments)
@@ -240,6 +219,7 @@ class _Reading:
         commands = _script_commands(arguments) if name == "exec" and is_text else []
         if commands:
             bash_calls = [bash_call(text, identifier) for text in commands if text is not None]
+            # A command that the script computes stands in the script alone
             calls = bash_calls + calls if None in commands else bash_calls
             self._together[identifier] = len(calls)
         for call in calls:
@@ -261,16 +241,14 @@ def _result(
     """
     output = _unwrapped(item.get("output"))
     if isinstance(output, dict):
-        building.may_have(output, "metadata", "content", "success")
-        for metadata in nested(output, "metadata"):
-            building.may_have(metadata, "exit_code")
+        check_keys(building, output, "codex.output")
     text = words(output if isinstance(output, str | list) else [output])
     building.set_reply(call, text or text_at(output, "content"))
     _record(call, output, is_alone=is_alone)
 
 
 def _unwrapped(output: object) -> object:
-    """The output with its exit code, which older versions wrote as the text of an object."""
+    """Return the output with its exit code, which older versions wrote as the text of an object."""
     if isinstance(output, str) and output.startswith('{"') and '"metadata"' in output:
         try:
             value = json.loads(output)
@@ -313,13 +291,22 @@ def _command(
     begin: int,
     end: int,
 ) -> str | None:
-    """The text of `cmd` in the object that begins there, which has no other in it."""
+    """Return the text of `cmd` in the object that begins there, which has no other in it."""
     tokens = [","]
-    for token in _TOKEN.finditer(script, begin, end):
+    for token in _TOKEN.finditer(
+        script,
+        begin,
+        end,
+    ):
         if not token[0].isspace():
             tokens.append(token[0])
         # Its end, or a literal without one
-        if token[0] in {"}", '"', "'", "`"}:
+        if token[0] in {
+            "}",
+            '"',
+            "'",
+            "`",
+        }:
             break
     for place in range(len(tokens) - 4):
         before, key, colon, text, after = tokens[place : place + 5]
@@ -332,13 +319,13 @@ def _text(literal: str) -> str | None:
     """Return the value of a literal; None for one with something put into it, or for none."""
     if literal[0] not in "\"'`" or (literal[0] == "`" and "${" in literal):
         return None
-    halves = _ESCAPE.sub(_escaped, literal[1:-1]).encode(
-        "utf-16",
-        "surrogatepass",
-    )
+    # A character beyond 16 bits may be written as two halves
+    halves = _ESCAPE.sub(_unescape, literal[1:-1]).encode("utf-16", "surrogatepass")
     return halves.decode("utf-16", "replace")
 
 
-def _escaped(found: re.Match[str]) -> str:
-    number = found[1] or found[2] or found[3]
-    return chr(int(number, 16)) if number else _NAMED.get(found[4], found[4])
+def _unescape(escape: re.Match[str]) -> str:
+    number = escape[1] or escape[2] or escape[3]
+    if number:
+        return chr(int(number, 16))
+    return _NAMED.get(escape[4], escape[4])

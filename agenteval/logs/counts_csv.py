@@ -19,9 +19,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -47,17 +47,15 @@ _MOST = 10_000_000
 _SLIP = 0.85
 # Characters of a class that may be a slip for one of ours
 _LONGEST = 80
-_TOTALS = frozenset(
-    (
-        "total",
-        "totals",
-        "all",
-        "sum",
-        "overall",
-        "subtotal",
-        "grand total",
-    )
-)
+_TOTALS = {
+    "total",
+    "totals",
+    "all",
+    "sum",
+    "overall",
+    "subtotal",
+    "grand total",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +81,14 @@ class Table:
 
     @property
     def counts(self) -> ErrorCounts:
-        """By trial only when every line named one."""
-        added = ErrorCounts.added([(self.calls[one], self.errors[one]) for one in self.calls])
+        """Return the counts of all trials; by trial only if every line named one."""
+        added = ErrorCounts.added([(self.calls[trial], self.errors[trial]) for trial in self.calls])
         by_trial = all(trial for _, trial in self.calls)
-        return ErrorCounts(added.calls, added.by_class, by_trial=by_trial)
+        return replace(added, by_trial=by_trial)
 
 
 def load_counts(path: Path) -> Mapping[str, Table]:
-    """Every model's counts, in the order of the file. Raises UsageError."""
+    """Return every model's counts, in the order of the file. Raises UsageError."""
     try:
         raw = read_bytes(path, largest=_LARGEST)
     except OSError as error:
@@ -104,18 +102,16 @@ def load_counts(path: Path) -> Mapping[str, Table]:
         raise UsageError(
             f"{path}: cannot be read: not UTF-8 text (byte {error.start}): save it as CSV in UTF-8"
         ) from error
-    return _read_counts(
-        text.splitlines(),
-        where=str(path),
-    )
+    return _read_counts(text.splitlines(), where=str(path))
 
 
 def _read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
     tables: dict[str, Table] = {}
-    found = list(_lines(lines, where))
-    if any(line.failure_class in _class_names() for _, line in found):
-        _refuse_slips(found, where)
-    for number, line in found:
+    numbered = list(_lines(lines, where))
+    # Another table may name its classes as it likes
+    if any(line.failure_class in _class_names() for _, line in numbered):
+        _refuse_slips(numbered, where)
+    for number, line in numbered:
         table = tables.setdefault(line.model, Table())
         trial = (line.scenario, line.trial)
         if table.calls.setdefault(trial, line.calls) != line.calls:
@@ -137,15 +133,11 @@ def _read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
 
 
 def _lines(lines: Sequence[str], where: str) -> Iterator[tuple[int, _CsvLine]]:
-    """Every line that is not empty, with its number in the file."""
-    before = next(
-        (n for n, line in enumerate(lines) if _names_columns(line)),
-        len(lines),
-    )
-    delimiter = max(
-        _DELIMITERS,
-        key=lambda each: "".join(lines[before : before + 1]).count(each),
-    )
+    """Yield every line that is not empty, with its number in the file."""
+    headers = (number for number, line in enumerate(lines) if _names_columns(line))
+    before = next(headers, len(lines))
+    header = "".join(lines[before : before + 1])
+    delimiter = max(_DELIMITERS, key=header.count)
     reader = csv.reader(
         lines[before:],
         delimiter=delimiter,
@@ -155,8 +147,8 @@ def _lines(lines: Sequence[str], where: str) -> Iterator[tuple[int, _CsvLine]]:
         columns = _columns(next(reader, []), where)
         for cells in reader:
             if any(map(str.strip, cells)):
-                at = f"{where}:{before + reader.line_num}"
-                yield before + reader.line_num, _line(columns, cells, at)
+                number = before + reader.line_num
+                yield number, _line(columns, cells, f"{where}:{number}")
     except csv.Error as error:
         raise UsageError(f"{where}:{before + reader.line_num}: no CSV: {error}") from error
 
@@ -167,26 +159,20 @@ def _names_columns(line: str) -> bool:
 
 def _columns(cells: Sequence[str], where: str) -> list[str]:
     columns = [cell.lower() for cell in _trimmed(cells)]
-    unknown = next(
-        (name for name in columns if name not in _KNOWN),
-        None,
-    )
-    missing = next(
-        (name for name in _NEEDED if name not in columns),
-        None,
-    )
     if not columns:
         raise UsageError(f"{where}: no counts. The columns are {COLUMNS}")
-    if missing is not None:
-        there = ", ".join(repr(name) for name in columns)
-        raise UsageError(f"{where}: no column {missing}, but {there}. The columns are {COLUMNS}")
-    if unknown is not None:
-        raise UsageError(f"{where}: unknown column {unknown!r}. The columns are {COLUMNS}")
+    for name in _NEEDED:
+        if name not in columns:
+            there = ", ".join(map(repr, columns))
+            raise UsageError(f"{where}: no column {name}, but {there}. The columns are {COLUMNS}")
+    for name in columns:
+        if name not in _KNOWN:
+            raise UsageError(f"{where}: unknown column {name!r}. The columns are {COLUMNS}")
     return columns
 
 
 def _trimmed(cells: Sequence[str]) -> list[str]:
-    """Without the empty cells at the end that spreadsheets add."""
+    """Return the cells without the empty ones at the end that spreadsheets add."""
     trimmed = [cell.strip() for cell in cells]
     while trimmed and not trimmed[-1]:
         trimmed.pop()
@@ -203,7 +189,13 @@ def _line(
         raise UsageError(
             f"{at}: {len(texts)} cells, but {len(columns)} columns: quote what holds the delimiter"
         )
-    values = dict.fromkeys(columns, "") | dict(zip(columns, texts, strict=False))
+    values = dict.fromkeys(columns, "") | dict(
+        zip(
+            columns,
+            texts,
+            strict=False,
+        )
+    )
     for column in ("model", "class"):
         if values.get(column, "").lower() in _TOTALS:
             raise UsageError(
@@ -223,7 +215,7 @@ def _line(
 
 
 def _refuse_slips(lines: Sequence[tuple[int, _CsvLine]], where: str) -> None:
-    """In a table of our classes; a table of other people's may name them as they like."""
+    """Raise UsageError for a class that is a slip for one of ours."""
     for number, line in lines:
         near = _nearest_class(line.failure_class[:_LONGEST])
         if near:
@@ -233,26 +225,25 @@ def _refuse_slips(lines: Sequence[tuple[int, _CsvLine]], where: str) -> None:
             )
 
 
-@lru_cache(maxsize=1)
+@cache
 def _class_names() -> frozenset[str]:
-    return frozenset(
-        (
-            *(one.id for one in failure_classes()),
-            *map(str, ArticleRow),
-        )
-    )
+    names = {failure_class.id for failure_class in failure_classes()}
+    return frozenset(names | set(map(str, ArticleRow)))
 
 
+# A table repeats a few classes in many lines
 @lru_cache(maxsize=1024)
 def _nearest_class(name: str) -> str:
-    """The class of ours that `name` is a slip for."""
-    known = sorted(_class_names())
-    near = get_close_matches(name, known, n=1, cutoff=_SLIP) if name not in _class_names() else ()
-    return near[0] if near else ""
+    """Return the class of ours that a name is a slip for; "" for one that is ours, or none."""
+    names = sorted(_class_names())
+    if name in names:
+        return ""
+    return "".join(get_close_matches(name, names, n=1, cutoff=_SLIP))
 
 
 def _count(text: str, at: str) -> int:
-    """Whole, though libraries that know empty cells write 12.0."""
+    """Return the count that a cell holds. Raises UsageError for what is no whole number."""
+    # Libraries that know empty cells write 12.0
     match = re.fullmatch(r"(\d{1,12})(?:\.0+)?", text, re.ASCII)
     if match and int(match[1]) <= _MOST:
         return int(match[1])
@@ -334,12 +325,8 @@ class VllmLog:
             # Progress bars have no line ends of their own
             for part in raw.split(b"\r"):
                 self.lines += bool(part.strip())
-                entry = self._entry(
-                    _COLOUR.sub(b"", part).decode(
-                        "ascii",
-                        "replace",
-                    )
-                )
+                plain = _COLOUR.sub(b"", part)
+                entry = self._entry(plain.decode("ascii", "replace"))
                 if entry is not None:
                     yield entry
 
@@ -364,14 +351,12 @@ class VllmLog:
 
 
 def _other_server(line: str) -> str:
-    return next(
-        (name for name, mark in _OTHERS.items() if mark.search(line)),
-        "",
-    )
+    names = (name for name, mark in _OTHERS.items() if mark.search(line))
+    return next(names, "")
 
 
-def _engine_line(found: re.Match[str], at: float | None) -> EngineLine:
-    engine, prompt, generation, running, waiting = found.groups()
+def _engine_line(match: re.Match[str], at: float | None) -> EngineLine:
+    engine, prompt, generation, running, waiting = match.groups()
     return EngineLine(
         at=at,
         engine=engine or "",
@@ -383,18 +368,19 @@ def _engine_line(found: re.Match[str], at: float | None) -> EngineLine:
 
 
 def _seconds(head: re.Match[str]) -> float | None:
-    """Since the year began, in a year of 366 days: stamps have no year. None for no real month."""
-    month, day, hour, minute, second = map(
-        int,
-        head.groups(),
-    )
+    """Return seconds since the year began, in a year of 366 days: stamps have no year.
+
+    None for no real month.
+    """
+    month, day, hour, minute, second = map(int, head.groups())
     if not 1 <= month <= len(_DAYS):
         return None
-    return float((((_DAYS[month - 1] + day) * 24 + hour) * 60 + minute) * 60 + second)
+    hours = (_DAYS[month - 1] + day) * 24 + hour
+    return float((hours * 60 + minute) * 60 + second)
 
 
 def log_lines(paths: Sequence[str]) -> Iterator[bytes]:
-    """The lines of all files, one file after the other; `-` is the standard input.
+    """Yield the lines of all files, one file after the other; `-` is the standard input.
 
     Packed files are unpacked as they are read. Raises UsageError.
     """
@@ -409,9 +395,9 @@ def log_lines(paths: Sequence[str]) -> Iterator[bytes]:
 
 
 def bounded_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Lines without what is beyond the longest: memory stays small, whatever is in the file."""
-    whole = True
+    """Yield lines without what is beyond the longest: memory stays small, whatever is in them."""
+    is_begin = True
     while part := stream.readline(LONGEST):
-        if whole:
+        if is_begin:
             yield part
-        whole = part.endswith(b"\n")
+        is_begin = part.endswith(b"\n")

@@ -1,6 +1,7 @@
 """The formats of logs: what each program's files are called, and where they lie.
 
-A new format is a reader's module, its line in `_READERS`, and its table in formats.toml.
+A new format is a reader's module, its line in `_READERS`, and its tables in formats.toml and
+keys.toml.
 """
 
 import os
@@ -57,34 +58,39 @@ class LogFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             is_folder = stat.S_ISDIR(path.stat().st_mode)
         except (OSError, ValueError) as error:
-            gone = isinstance(error, FileNotFoundError)
-            why = "no such file or folder of logs" if gone else error
+            is_gone = isinstance(error, FileNotFoundError)
+            why = "no such file or folder of logs" if is_gone else error
             raise UsageError(f"{path}: {why}. Name one that is there") from error
         if not is_folder:
             yield path
             return
-        endings = sorted({Path(pattern).suffix for pattern in self.files}) if by_ending else ()
-        yield from _files(path, self.files) or _files(path, [f"**/*{end}" for end in endings])
+        files = _files(path, self.files)
+        if not files and by_ending:
+            endings = sorted({Path(pattern).suffix for pattern in self.files})
+            files = _files(path, [f"**/*{ending}" for ending in endings])
+        yield from files
 
     def places(self) -> Iterator[Path]:
         """Yield the folders on this machine in which the program keeps its logs."""
         for variable, usual, below in self.homes:
-            base = Path(os.environ.get(variable) or usual).expanduser()
-            if (place := base / below).exists():
+            place = Path(os.environ.get(variable) or usual).expanduser() / below
+            if place.exists():
                 yield place
 
 
 def _files(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    found = [file for pattern in patterns for file in sorted(folder.glob(pattern))]
-    return [file for file in dict.fromkeys(found) if not file.is_dir()]
+    """Return the files that fit a pattern, each once, in the order of the patterns."""
+    files: dict[Path, None] = {}
+    for pattern in patterns:
+        files |= dict.fromkeys(sorted(folder.glob(pattern)))
+    return [file for file in files if not file.is_dir()]
 
 
-FORMATS: Mapping[str, LogFormat] = {
-    log.name: log
-    for log in msgspec.toml.decode(
-        Path(__file__).with_name("formats.toml").read_bytes(), type=dict[str, list[LogFormat]]
-    )["format"]
-}
+_DATA = msgspec.toml.decode(
+    Path(__file__).with_name("formats.toml").read_bytes(),
+    type=dict[str, list[LogFormat]],
+)
+FORMATS: Mapping[str, LogFormat] = {log.name: log for log in _DATA["format"]}
 
 
 def format_named(name: str) -> LogFormat:

@@ -12,37 +12,26 @@ from agenteval.logs.json import (
     Line,
     Object,
     at,
+    check_keys,
     full_part,
     lines,
     name_at,
-    nested,
+    object_at,
     objects,
+    outcome_in,
     read_lines,
     read_members,
+    session_of,
     take_faults,
     text_at,
     usage_in,
     when,
     words,
 )
-from agenteval.logs.packed import by_place
 from agenteval.logs.tool_calls import called
+from agenteval.trial.call import ToolCall
 from agenteval.trial.session import Building, LoggedCall, Recorded, Session, Skipped
 
-_TYPES = {
-    "execution_denied": Recorded.DENIED,
-    "policy_violation": Recorded.DENIED,
-    "tool_not_registered": Recorded.INVALID_TOOL,
-    "invalid_tool_params": Recorded.MALFORMED,
-}
-# What the program writes of a call that it did not carry out, where it gives no type.
-_PHRASES = {
-    "not found in registry": Recorded.INVALID_TOOL,
-    "denied by policy": Recorded.DENIED,
-    "blocked by policy": Recorded.DENIED,
-    "params must": Recorded.MALFORMED,
-    "Invalid parameters": Recorded.MALFORMED,
-}
 # The id of a message, or its place in the file.
 _Name = str | tuple[int, int]
 _STATUS = {"success": Recorded.RAN, "cancelled": Recorded.REJECTED}
@@ -50,13 +39,7 @@ _STATUS = {"success": Recorded.RAN, "cancelled": Recorded.REJECTED}
 
 def read(path: Path) -> Found:
     """Read a chat of Gemini CLI. What was rewound is gone, as it is for the model."""
-    building = Building(
-        Session(
-            by_place(path),
-            agent="main",
-            path=str(path),
-        )
-    )
+    building = session_of(path)
     if path.suffix == ".jsonl":
         yield from _read_lines(path, building)
     else:
@@ -69,10 +52,15 @@ def _read_document(path: Path, building: Building) -> Found:
 
     def take(key: str, value: Any) -> Found:
         if key == "messages" and isinstance(value, dict):
-            yield from _message(building, value, path, next(numbers))
+            yield from _message(
+                building,
+                value,
+                path,
+                next(numbers),
+            )
         else:
             _begin(building.session, {key: value})
-            building.may_have({key: None}, "messages")
+            check_keys(building, {key: None}, "gemini-cli.top")
             yield from take_faults(building, path, "the file")
 
     yield from read_members(path, take, "messages")
@@ -99,16 +87,19 @@ def _change(
     number: int,
     value: Object,
 ) -> None:
-    """A message without an id is known by where it stands; one that is set, by that in its list."""
+    """Apply a line to the messages.
+
+    A message without an id is known by where it stands; one that is set, by that in its list.
+    """
     for place, change in ((number, value), (0, value.get("$set"))):
-        for index, one in enumerate(objects(at(change, "messages")), 1):
-            messages[name_at(one, "id") or (place, index)] = one
+        for index, message in enumerate(objects(at(change, "messages")), 1):
+            messages[name_at(message, "id") or (place, index)] = message
     if isinstance(value.get("type"), str):
         messages[name_at(value, "id") or (number, 0)] = value
-    gone = name_at(value, "$rewindTo")
-    if gone and gone in messages:
-        kept = list(messages)
-        for name in kept[kept.index(gone) :]:
+    first_gone = name_at(value, "$rewindTo")
+    if first_gone and first_gone in messages:
+        names = list(messages)
+        for name in names[names.index(first_gone) :]:
             del messages[name]
 
 
@@ -126,8 +117,7 @@ def _message(
     number: int,
 ) -> Found:
     yield from full_part(building)
-    building.needs(message, "type")
-    building.may_have(message, "toolCalls", "content")
+    check_keys(building, message, "gemini-cli.message")
     if text_at(message, "type") in {"gemini", "model", "assistant"}:
         _reply(building, message)
     yield from take_faults(building, path, f"message {number}")
@@ -136,55 +126,47 @@ def _message(
 def _reply(building: Building, message: Object) -> None:
     # A message with neither is another program's.
     if not message.keys() & {"toolCalls", "content"}:
-        building.needs(message, "content")
+        check_keys(building, message, "gemini-cli.reply")
         return
     turn = building.turn()
     turn.text = words(message.get("content"))
     turn.model = text_at(message, "model")
     turn.at = when(message.get("timestamp"))
+    tokens = message.get("tokens")
     turn.usage = usage_in(
-        at(message, "tokens"),
+        tokens,
         "input",
         "output",
         "thoughts",
         "cached",
     )
     for item in objects(message.get("toolCalls")):
-        building.needs(item, "name", "args", "status")
-        building.may_have(item, "result", "errorType")
-        for part in objects(item.get("result")):
-            _check_response(building, part)
-        call = called(
-            name_at(item, "id"),
-            text_at(item, "name"),
-            item.get("args") or {},
+        check_keys(building, item, "gemini-cli.call")
+        call = LoggedCall(
+            _call(item),
+            _status(item),
+            said=_result(item),
         )
-        building.called(
-            turn,
-            LoggedCall(call, _status(item), said=_result(item)),
-        )
+        building.called(turn, call)
 
 
-def _check_response(building: Building, part: Object) -> None:
-    building.may_have(part, "functionResponse")
-    for whole in nested(part, "functionResponse"):
-        building.may_have(whole, "response")
-        for response in nested(whole, "response"):
-            building.may_have(response, "output", "error")
+def _call(item: Object) -> ToolCall:
+    return called(
+        name_at(item, "id"),
+        text_at(item, "name"),
+        item.get("args") or {},
+    )
 
 
 def _status(item: Object) -> Recorded:
     error_type = text_at(item, "errorType") or text_at(item, "result", "errorType")
-    if error_type in _TYPES:
-        return _TYPES[error_type]
+    outcome = outcome_in(error_type, "gemini-cli-types")
+    if outcome:
+        return outcome
     status = item.get("status")
-    if status != "error":
-        return _STATUS.get(str(status), Recorded.PENDING)
-    output = _result(item)
-    for phrase, recorded in _PHRASES.items():
-        if phrase in output:
-            return recorded
-    return Recorded.TOOL_ERROR
+    if status == "error":
+        return outcome_in(_result(item), "gemini-cli") or Recorded.TOOL_ERROR
+    return _STATUS.get(str(status), Recorded.PENDING)
 
 
 def _result(item: Object) -> str:
@@ -192,25 +174,17 @@ def _result(item: Object) -> str:
     parts = item.get("result")
     for part in objects(parts if isinstance(parts, list) else [parts]):
         response = at(part, "functionResponse", "response")
-        for name in ("output", "error"):
-            output = text_at(response, name)
-            if output:
-                return output
+        output = text_at(response, "output") or text_at(response, "error")
+        if output:
+            return output
     return text_at(item, "resultDisplay")
 
 
 def read_qwen(path: Path) -> Found:
     """Read a chat of Qwen Code: a line for each message and for each result."""
-    building = Building(
-        Session(
-            by_place(path),
-            agent="main",
-            path=str(path),
-        )
-    )
+    building = session_of(path)
 
-    def take(line: Line) -> Found:
-        value = line.value
+    def take(value: Object) -> Found:
         _qwen_begin(building.session, value)
         kind = value.get("type")
         if kind == "assistant":
@@ -218,10 +192,9 @@ def read_qwen(path: Path) -> Found:
             _qwen_turn(building, value)
         elif kind == "tool_result":
             _qwen_result(building, value)
-        building.needs(value, "type")
-        yield from take_faults(building, path, f"line {line.number}")
+        check_keys(building, value, "qwen-code.any")
 
-    yield from read_lines(path, take)
+    yield from read_lines(path, take, building)
     yield building.session
 
 
@@ -232,12 +205,11 @@ def _qwen_begin(session: Session, value: Object) -> None:
 
 
 def _qwen_turn(building: Building, value: Object) -> None:
-    building.needs(value, "message")
-    for message in nested(value, "message"):
-        building.needs(message, "parts")
-        if "parts" not in message:
-            return
-    parts = objects(at(value, "message", "parts"))
+    check_keys(building, value, "qwen-code.turn")
+    message = value.get("message")
+    if isinstance(message, dict) and "parts" not in message:
+        return
+    parts = objects(at(message, "parts"))
     texts = [text_at(part, "text") for part in parts if not part.get("thought")]
     turn = building.turn()
     turn.text = "\n".join(texts).strip()
@@ -251,45 +223,25 @@ def _qwen_turn(building: Building, value: Object) -> None:
         "cachedContentTokenCount",
     )
     for part in parts:
-        building.may_have(part, "functionCall", "text")
-        for request in nested(part, "functionCall"):
-            building.needs(request, "id", "name", "args")
-            arguments = request.get("args") or {}
-            call = called(
-                name_at(request, "id"),
-                text_at(request, "name"),
-                arguments,
-            )
-            building.called(turn, LoggedCall(call, Recorded.PENDING))
+        check_keys(building, part, "qwen-code.part")
+        request = part.get("functionCall")
+        if isinstance(request, dict):
+            building.called(turn, LoggedCall(_call(request), Recorded.PENDING))
 
 
 def _qwen_result(building: Building, value: Object) -> None:
-    building.needs(value, "toolCallResult")
-    result: Object = next(
-        iter(nested(value, "toolCallResult")),
-        {},
-    )
+    check_keys(building, value, "qwen-code.tool_result")
+    result = object_at(value, "toolCallResult")
     if result:
-        building.needs(result, "callId", "status")
-        building.may_have(result, "errorType", "resultDisplay")
+        check_keys(building, result, "qwen-code.result")
     parts = objects(at(value, "message", "parts"))
     names = [name_at(result, "callId")]
     names += [name_at(part, "functionResponse", "id") for part in parts[:1]]
-    call = building.take_call(
-        next(
-            filter(None, names),
-            "",
-        )
-    )
+    call = building.take_call(next(filter(None, names), ""))
     if call is None:
         return
-    shown = text_at(result, "resultDisplay")
-    building.set_reply(
-        call,
-        _result({"result": parts, "resultDisplay": shown}),
-    )
-    call.recorded = Recorded.UNKNOWN
-    if isinstance(value.get("toolCallResult"), dict):
-        call.recorded = _status({**result, "result": parts})
-    if call.recorded is Recorded.PENDING:
-        call.recorded = Recorded.UNKNOWN
+    item = {**result, "result": parts}
+    building.set_reply(call, _result(item))
+    status = _status(item)
+    # It has a result, whether its outcome is stated or not
+    call.recorded = Recorded.UNKNOWN if status is Recorded.PENDING else status

@@ -1,10 +1,11 @@
 """Logs of other programs taken into a store: their sessions as trials of runs, once each."""
 
 import hashlib
+import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from agenteval.classes.catalogue import TAXONOMY_VERSION
 from agenteval.config.allowlists import load_any
+from agenteval.config.models import ModelEntry, load_models
 from agenteval.config.trust import roots
 from agenteval.errors import UsageError
-from agenteval.logs import measured
 from agenteval.logs.formats import FORMATS, LogFormat, format_named
 from agenteval.logs.packed import closed_folders
 from agenteval.logs.workers import (
@@ -39,6 +40,7 @@ from agenteval.store.write import Entry
 from agenteval.trial.redaction import KnownKeys, Redactor, secrets_of
 from agenteval.trial.run import ModelCard, Run, Source
 from agenteval.trial.session import Fact, Skipped
+from agenteval.trial.text import visible
 
 if TYPE_CHECKING:
     from agenteval.store.ingesting import LogWriter
@@ -67,7 +69,7 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
     Location(store).check_ours()
     policy = load_any(allowlist, roots=roots()) if allowlist else None
     places = _places(format_name, paths)
-    files = [*_files(places, by_ending=bool(paths))]
+    files = _files(places, by_ending=bool(paths))
     if format_name == AUTO and not files:
         raise UsageError(
             f"auto: no logs of {', '.join(FORMATS)} in their own places here. Name a format and a "
@@ -101,21 +103,23 @@ def _places(format_name: str, paths: Sequence[str]) -> list[tuple[LogFormat, Pat
 
 
 def _files(
-    places: Sequence[tuple[LogFormat, Path]], *, by_ending: bool
-) -> Iterator[tuple[LogFormat, Path]]:
-    for log, place in places:
-        for file in log.find_files(place, by_ending=by_ending):
-            yield log, file
+    places: Sequence[tuple[LogFormat, Path]],
+    *,
+    by_ending: bool,
+) -> list[tuple[LogFormat, Path]]:
+    return [
+        (log, file) for log, place in places for file in log.find_files(place, by_ending=by_ending)
+    ]
+
+
+def _redactor() -> Redactor:
+    """Return a redactor that knows the keys in our own environment by their value as well."""
+    return Redactor(known=KnownKeys.of(secrets_of(os.environ)))
 
 
 def looked_for(name: str) -> str:
     """Return the usual names of the files of a format."""
     return ", ".join(FORMATS[name].files)
-
-
-def _redactor() -> Redactor:
-    """It knows the keys in our own environment by their value as well."""
-    return Redactor(known=KnownKeys.of(secrets_of(os.environ)))
 
 
 @dataclass(slots=True)
@@ -147,10 +151,7 @@ class _Taking:
         if self.redactor:
             # The same thing has the same mark in all of them.
             workers = 0
-        count = workers_for(
-            sum(size for *_, size in sized),
-            workers,
-        )
+        count = workers_for(sum(size for *_, size in sized), workers)
         reading = Reading(
             self.allowlist,
             self.filters,
@@ -160,7 +161,8 @@ class _Taking:
         with closing(Workers(reading, sized, count)) as reader:
             for number, (log, path, name, state) in enumerate(changed):
                 self.intake.files += 1
-                if self._take_file(log, path, reader.of(number)):
+                results = reader.of(number)
+                if self._take_file(log, path, results):
                     self.writer.read(name, state)
             self.intake.lost_workers = reader.lost_workers
 
@@ -195,7 +197,8 @@ class _Taking:
     ) -> Iterator[tuple[LogFormat, Path, str, str]]:
         """Yield the files that changed since they were read, with the name and state to store."""
         for log, path in files:
-            name = self._key_of(log, path)
+            key = f"{log.name}\0{path.absolute()}\0{self.basis}\0{self.filters}"
+            name = hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()[:32]
             state = _state(path)
             if self.writer.has_read(name, state):
                 self.intake.files += 1
@@ -203,28 +206,20 @@ class _Taking:
             else:
                 yield log, path, name, state
 
-    def _key_of(
-        self,
-        log: LogFormat,
-        path: Path,
-    ) -> str:
-        key = f"{log.name}\0{path.absolute()}\0{self.basis}\0{self.filters}"
-        return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()[:32]
-
     def _take(
         self,
         log: LogFormat,
-        things: Found,
+        items: Found,
     ) -> None:
-        for thing in things:
-            if isinstance(thing, Skipped):
-                self.intake.skip(thing)
-            elif thing == EMPTY:
+        for item in items:
+            if isinstance(item, Skipped):
+                self.intake.skip(item)
+            elif item == EMPTY:
                 self.intake.empty += 1
-            elif thing == LEFT_OUT:
+            elif item == LEFT_OUT:
                 self.intake.left_out += 1
-            elif isinstance(thing, Counted):
-                self._keep(log, thing)
+            elif isinstance(item, Counted):
+                self._keep(log, item)
                 self.note(self.intake)
 
     def _keep(
@@ -233,21 +228,16 @@ class _Taking:
         session: Counted,
     ) -> None:
         run = self._run(log, session.entry)
-        how = self.writer.add(
-            run.id,
-            session.entry,
-        )
-        self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name)).add(
-            how,
-            session,
-        )
+        how = self.writer.add(run.id, session.entry)
+        result = Taken(run.id, run.model.name, log.name)
+        self.intake.runs.setdefault(run.id, result).add(how, session)
 
     def _run(
         self,
         log: LogFormat,
         entry: Entry,
     ) -> Run:
-        """The run that the session belongs to: of its format, its model and the list that judges.
+        """Return the run of a session: of its format, its model and the list that judges.
 
         A copy of a session that does not name its model belongs where the session is.
         """
@@ -257,18 +247,12 @@ class _Taking:
             if run.source and (run.source.format, run.source.basis) == (log.name, self.basis)
         ]
         if not entry.model:
-            there = self.writer.run_of(
-                entry.session,
-                [run.id for run in own],
-            )
-            if there is not None:
-                return self.runs[there]
+            run_id = self.writer.run_of(entry.session, [run.id for run in own])
+            if run_id is not None:
+                return self.runs[run_id]
         name = entry.model or "unknown"
-        same_model = next(
-            (run for run in own if run.model.name == name),
-            None,
-        )
-        return same_model or self._new_run(log, name)
+        same_model = (run for run in own if run.model.name == name)
+        return next(same_model, None) or self._new_run(log, name)
 
     def _new_run(
         self,
@@ -276,11 +260,16 @@ class _Taking:
         model: str,
     ) -> Run:
         now = datetime.now(UTC)
-        card: ModelCard = measured.cards([model])[model]
+        card = replace(cards([model])[model], name=model)
+        plain_model = re.sub(
+            r"[^A-Za-z0-9._]",
+            "-",
+            model[:60],
+        )
         judged = self.allowlist is not None or Fact.DENIALS not in log.hidden
         run = Run(
-            id=f"{now:%Y%m%d-%H%M%S}-{log.name}-{_plain(model[:60])}",
-            model=replace(card, name=model),
+            id=f"{now:%Y%m%d-%H%M%S}-{log.name}-{plain_model}",
+            model=card,
             started=now.isoformat(timespec="milliseconds"),
             seed=0,
             trials_planned=0,
@@ -291,15 +280,16 @@ class _Taking:
             taxonomy=TAXONOMY_VERSION,
             policies={self.allowlist.name: self.basis} if self.allowlist else {},
             complete=True,
-            source=Source(log.name, self.basis, tuple(map(str, log.hidden)), judged),
+            source=Source(
+                log.name,
+                self.basis,
+                tuple(map(str, log.hidden)),
+                judged,
+            ),
         )
         run = self.store.add(run)
         self.runs[run.id] = run
         return run
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._]", "-", name)
 
 
 def _size(path: Path) -> int:
@@ -315,14 +305,41 @@ def _state(path: Path) -> str:
 
     Empty if changes cannot be detected.
     """
-    stamps = []
-    for file in (path, path.with_name(f"{path.name}-wal")):
-        try:
-            status = file.stat()
-        except OSError:
-            continue
-        stamps.append(f"{status.st_size} {status.st_mtime_ns}")
     # OpenCode's tree: its parts are files of their own
     if path.parent.parent.name == "session":
         return ""
+    stamps = []
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        with suppress(OSError):
+            status = file.stat()
+            stamps.append(f"{status.st_size} {status.st_mtime_ns}")
     return "\n".join(stamps)
+
+
+def cards(models: Iterable[str]) -> Mapping[str, ModelCard]:
+    """Return the card of each model in agenteval.toml, found by its name or its served id."""
+    configured = _configured()
+    served = {entry.model: entry for entry in configured.values()} | dict(configured)
+    return {model: _card(model, served.get(model)) for model in models}
+
+
+def _card(name: str, entry: ModelEntry | None) -> ModelCard:
+    if entry is None:
+        return ModelCard(name=name, served_id=name)
+    return ModelCard(
+        name=name,
+        served_id=entry.model,
+        architecture=entry.architecture,
+        total_parameters=entry.total_parameters,
+        active_parameters=entry.active_parameters,
+    )
+
+
+def _configured() -> Mapping[str, ModelEntry]:
+    """Return the models of agenteval.toml; none of a broken one: counts stand without it."""
+    try:
+        return load_models(roots())
+    except UsageError as error:
+        reason = visible(str(error).partition("\n")[0])
+        logging.getLogger(__name__).warning("agenteval: %s; it is left out", reason)
+        return {}

@@ -13,8 +13,11 @@ from agenteval.logs.json import (
     Found,
     Object,
     at,
+    call_at,
+    check_keys,
     name_at,
     objects,
+    outcome_in,
     take_faults,
     text_at,
     usage_in,
@@ -24,18 +27,22 @@ from agenteval.logs.json import (
     words,
 )
 from agenteval.logs.packed import AT_ONCE, Allowance, Bounded, by_place, regular
-from agenteval.logs.tool_calls import called
-from agenteval.trial.call import ToolCall
 from agenteval.trial.session import Building, LoggedCall, Recorded, Session, Skipped
 
-_ERRORS = {
-    "approval": Recorded.DENIED,
-    "parsing": Recorded.MALFORMED,
-}
 _LISTS = ("messages", "events")
 # Turns of a sample, and events that are held of it
 _MOST = 20_000
 _ATTACHED = "attachment://"
+# The keys of an event that are held
+_OF_CALLS = (
+    "id",
+    "function",
+    "arguments",
+    "result",
+    "error",
+    "timestamp",
+    "working_time",
+)
 # As a ZIP names it
 _ZSTD = 93
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTD)
@@ -64,18 +71,16 @@ def _of_json(path: Path) -> Found:
     for item in walked(path, "samples"):
         if isinstance(item, Skipped):
             yield item
-        elif item[0] == "samples" and isinstance(item[1], dict):
-            sample = _sample(head, _members(item[1]), path)
+            continue
+        key, value = item
+        if key == "samples" and isinstance(value, dict):
+            sample = _sample(head, _members(value), path)
             yield sample.session
             yield from take_faults(sample, path, f"sample {sample.session.id}")
-        elif item[0] == "eval" and isinstance(item[1], dict):
-            head = item[1]
+        elif key == "eval" and isinstance(value, dict):
+            head = value
         else:
-            top.may_have(
-                {item[0]: None},
-                "samples",
-                "eval",
-            )
+            check_keys(top, {key: None}, "inspect.top")
             yield from take_faults(top, path, "the file")
 
 
@@ -96,17 +101,16 @@ def _of_archive(path: Path) -> Found:
             yield Skipped(str(path), "the archive", f"cut off, or no ZIP: {error}")
             return
         names = archive.namelist()
-        starts = [n for n in ("header.json", "_journal/start.json") if n in names]
+        starts = [name for name in ("header.json", "_journal/start.json") if name in names]
+        samples = sorted(name for name in names if name.startswith("samples/"))
         head: Any = {}
         allowance = Allowance.of(os.fstat(file.fileno()).st_size)
-        for name in (*starts[:1], *sorted(n for n in names if n.startswith("samples/"))):
+        for name in (*starts[:1], *samples):
             faults = list[Skipped]()
             members = _member(archive, name, path, faults, allowance)
             if name in starts:
-                head = next(
-                    (value for key, value in members if key == "eval"),
-                    {},
-                )
+                evals = (value for key, value in members if key == "eval")
+                head = next(evals, {})
             else:
                 sample = _sample(head, members, path)
                 if sample.session.turns or not faults:
@@ -120,7 +124,7 @@ def _of_archive(path: Path) -> Found:
 def _member(
     archive: zipfile.ZipFile, name: str, path: Path, faults: list[Skipped], allowance: Allowance
 ) -> Iterator[tuple[str, Any]]:
-    """The keys of one file of an archive, unpacked as they are read: it may be large."""
+    """Yield the keys of one file of an archive, unpacked as they are read: it may be large."""
     packing = archive.getinfo(name).compress_type
     try:
         # Unpacked at once by Python, whatever comes of it
@@ -134,11 +138,12 @@ def _member(
                     yield item
     except (ValueError, KeyError, OSError, *_BAD_ZIP) as error:
         is_zstd = isinstance(error, NotImplementedError) and packing == _ZSTD
+        why = _UNPACK if is_zstd else str(error)
         faults.append(
             Skipped(
                 str(path),
                 name,
-                _UNPACK if is_zstd else str(error),
+                why,
             )
         )
 
@@ -149,26 +154,20 @@ def _sample(
     path: Path,
 ) -> Building:
     """Build one sample from its keys as they come; the items of a list come one by one."""
-    building = Building(
-        Session(
-            "",
-            path=str(path),
-        )
-    )
+    building = Building(Session("", path=str(path)))
     ids: dict[str, Any] = {}
     events = _Events()
-    attached = dict[str, str]()
     for key, value in members:
         if key == "messages" and isinstance(value, dict):
             _message(building, value)
         elif key == "events" and isinstance(value, dict):
             events.take(value)
         elif key == "attachments" and isinstance(value, dict):
-            attached = value
+            events.attached = value
         elif key in {"id", "epoch", "uuid"} and isinstance(value, str | int):
             ids[key] = value
         else:
-            building.may_have({key: None}, "messages")
+            check_keys(building, {key: None}, "inspect.sample")
     session = building.session
     named = f"{name_at(head, 'run_id') or by_place(path)}/{ids.get('id')}/{ids.get('epoch')}"
     session.id = name_at(ids, "uuid") or named
@@ -176,46 +175,41 @@ def _sample(
     session.model = text_at(head, "model")
     session.version = text_at(head, "packages", "inspect_ai")
     session.project = text_at(head, "task")
-    events.complete(
-        building,
-        when(head.get("created")),
-        attached,
-    )
+    events.complete(building, when(at(head, "created")))
     return building
 
 
 def _message(building: Building, message: Object) -> None:
-    building.needs(message, "role")
-    building.may_have(message, "tool_calls", "tool_call_id", "content", "error")
+    check_keys(building, message, "inspect.message")
     role = message.get("role")
     if role == "assistant" and len(building.session.turns) < _MOST:
+        check_keys(building, message, "inspect.calls")
         turn = building.turn(name_at(message, "id"))
         turn.says(words(message.get("content")))
         for item in objects(message.get("tool_calls")):
-            building.needs(item, "id", "function", "arguments")
             recorded = Recorded.MALFORMED if item.get("parse_error") else Recorded.PENDING
-            building.called(
-                turn,
-                LoggedCall(_call(item), recorded),
+            building.called(turn, _call(item, recorded))
+    elif role == "tool":
+        call = building.take_call(name_at(message, "tool_call_id"))
+        if call:
+            check_keys(building, message, "inspect.error")
+            _record(
+                building,
+                call,
+                message.get("error"),
+                words(message.get("content")),
             )
-    elif role == "tool" and (call := building.take_call(name_at(message, "tool_call_id"))):
-        error = message.get("error")
-        if isinstance(error, dict):
-            building.needs(error, "type")
-        _record(
-            building,
-            call,
-            message.get("error"),
-            words(message.get("content")),
-        )
 
 
-def _call(item: Object) -> ToolCall:
-    arguments = item.get("arguments")
-    return called(
-        name_at(item, "id"),
-        text_at(item, "function"),
-        {} if arguments is None else arguments,
+def _call(item: Object, recorded: Recorded) -> LoggedCall:
+    return LoggedCall(
+        call_at(
+            item,
+            "id",
+            "function",
+            "arguments",
+        ),
+        recorded,
     )
 
 
@@ -228,10 +222,11 @@ def _record(
     kind = text_at(error, "type")
     message = text_at(error, "message")
     building.set_reply(call, message or result)
-    if call.recorded is Recorded.PENDING:
-        call.recorded = _ERRORS.get(kind, Recorded.TOOL_ERROR) if kind else Recorded.RAN
-        if kind == "parsing" and "not found" in message:
-            call.recorded = Recorded.INVALID_TOOL
+    if call.recorded is not Recorded.PENDING:
+        return
+    call.recorded = Recorded.RAN
+    if kind:
+        call.recorded = outcome_in(f"{kind}: {message}", "inspect") or Recorded.TOOL_ERROR
 
 
 @dataclass(slots=True)
@@ -246,6 +241,8 @@ class _Events:
     calls: list[Object] = field(default_factory=list)
     # By a person, of calls
     decided: dict[str, str] = field(default_factory=dict)
+    # Long texts, for which a mark stands in the events
+    attached: Mapping[str, str] = field(default_factory=dict)
 
     def take(self, event: Object) -> None:
         kind = event.get("event")
@@ -255,28 +252,16 @@ class _Events:
             for choice in objects(at(event, "output", "choices")):
                 self.replies[name_at(choice, "message", "id")] = known
         elif kind == "tool" and len(self.calls) < _MOST:
-            keys = (
-                "id",
-                "function",
-                "arguments",
-                "result",
-                "error",
-                "timestamp",
-                "working_time",
-            )
-            self.calls.append({key: event.get(key) for key in keys})
+            self.calls.append({key: event.get(key) for key in _OF_CALLS})
         elif (kind, event.get("approver")) == ("approval", "human"):
-            self.decided[name_at(event, "call", "id")] = text_at(
-                event,
-                "decision",
-            )
+            self.decided[name_at(event, "call", "id")] = text_at(event, "decision")
 
     def complete(
         self,
         building: Building,
         began: float | None,
-        attached: Mapping[str, str],
     ) -> None:
+        """Add the facts to the sample once it is read."""
         for name, turn in building.named():
             reply = self.replies.get(name, {})
             turn.at = when(reply.get("at")) or began
@@ -293,7 +278,7 @@ class _Events:
             if own:
                 own.pop(0).seconds = _seconds(event.get("working_time"))
             else:
-                self._add_call(building, event, attached)
+                self._add_call(building, event)
         for call in building.session.calls:
             by_person = self.decided.get(call.call.id) in {"reject", "terminate"}
             if call.recorded is Recorded.DENIED and by_person:
@@ -303,35 +288,29 @@ class _Events:
         self,
         building: Building,
         event: Object,
-        attached: Mapping[str, str],
     ) -> None:
         turn = building.turn()
         turn.at = when(event.get("timestamp"))
-        call = LoggedCall(
-            _call(_with_attachments(attached, event)),
-            Recorded.PENDING,
-        )
+        whole = self._with_attachments(event)
+        call = _call(whole, Recorded.PENDING)
         call.seconds = _seconds(event.get("working_time"))
-        result = words(
-            _with_attachments(
-                attached,
-                event.get("result"),
-            )
+        _record(
+            building,
+            call,
+            event.get("error"),
+            words(whole.get("result")),
         )
-        _record(building, call, event.get("error"), result)
         turn.calls.append(call)
+
+    def _with_attachments(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._with_attachments(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._with_attachments(inner) for inner in value]
+        if isinstance(value, str) and value.startswith(_ATTACHED):
+            return self.attached.get(value.removeprefix(_ATTACHED), value)
+        return value
 
 
 def _seconds(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else None
-
-
-def _with_attachments(attached: Mapping[str, str], value: Any) -> Any:
-    """The value with the long texts that stand elsewhere in the sample."""
-    if isinstance(value, dict):
-        return {key: _with_attachments(attached, one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_with_attachments(attached, one) for one in value]
-    if isinstance(value, str) and value.startswith(_ATTACHED):
-        return attached.get(value.removeprefix(_ATTACHED), value)
-    return value

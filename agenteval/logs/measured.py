@@ -1,8 +1,7 @@
 """Reading what was measured elsewhere: published tables of counts and calls, and logs of vLLM."""
 
 import json
-import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agenteval.classes import catalogue
 from agenteval.classes.judge import judge
 from agenteval.config.allowlists import load_policy
-from agenteval.config.models import ModelEntry, load_models
 from agenteval.config.trust import roots
 from agenteval.errors import UsageError
 from agenteval.logs.counts_csv import VllmLog, load_counts, log_lines
+from agenteval.logs.ingest import cards
 from agenteval.policy.policy import Policy
 from agenteval.report import build
 from agenteval.report.build import build_counts_view
@@ -27,9 +26,7 @@ from agenteval.store import sql
 from agenteval.store.location import Location
 from agenteval.trial.call import ToolCall
 from agenteval.trial.recovery import windows
-from agenteval.trial.run import ModelCard
 from agenteval.trial.summary import ImportedCounts
-from agenteval.trial.text import visible
 from agenteval.trial.trial import ErrorCounts
 
 # The allow list that the published calls are judged by, and their taxonomy
@@ -46,56 +43,23 @@ def import_counts(file: Path, store: str) -> Iterator[ImportedCounts]:
     model_cards = cards(tables)
     with closing(sql.SqlStore(store)) as there:
         for model, table in tables.items():
-            name = f"{now:%Y%m%d-%H%M%S}-{model.replace('/', '-').replace(' ', '-')}"
-            stamp = now.isoformat(timespec="milliseconds")
-            yield there.add_imported(
-                ImportedCounts(
-                    name, model_cards[model], stamp, str(file), table.trials, table.counts
-                )
+            plain = model.replace("/", "-").replace(" ", "-")
+            imported = ImportedCounts(
+                id=f"{now:%Y%m%d-%H%M%S}-{plain}",
+                model=model_cards[model],
+                imported=now.isoformat(timespec="milliseconds"),
+                source=str(file),
+                trials=table.trials,
+                counts=table.counts,
             )
-
-
-def cards(models: Iterable[str]) -> Mapping[str, ModelCard]:
-    """Return the card of each model in agenteval.toml, found by its name or its served id."""
-    configured = _configured()
-    served = {entry.model: entry for entry in configured.values()} | dict(configured)
-    return {model: _card(model, served.get(model)) for model in models}
-
-
-def _card(name: str, entry: ModelEntry | None) -> ModelCard:
-    if entry is None:
-        return ModelCard(name=name, served_id=name)
-    return ModelCard(
-        name=name,
-        served_id=entry.model,
-        architecture=entry.architecture,
-        total_parameters=entry.total_parameters,
-        active_parameters=entry.active_parameters,
-    )
-
-
-def _configured() -> Mapping[str, ModelEntry]:
-    """Nothing of a broken agenteval.toml, with a line of the log: counts stand without it."""
-    try:
-        return load_models(roots())
-    except UsageError as error:
-        said = str(error).partition("\n")[0]
-        logging.getLogger(__name__).warning(
-            "agenteval: %s; it is left out",
-            visible(said),
-        )
-        return {}
+            yield there.add_imported(imported)
 
 
 def read_log(paths: Sequence[str], window: float) -> LogView:
     """Return the contents of the logs, the oldest file first. Raises UsageError."""
     log = VllmLog()
-    window_loads = loads(
-        windows(
-            log.entries(log_lines(paths)),
-            window,
-        )
-    )
+    entries = log.entries(log_lines(paths))
+    window_loads = loads(windows(entries, window))
     if not window_loads:
         raise UsageError(f"{', '.join(paths)}: {_why_none(log)}")
     return LogView(
@@ -138,11 +102,9 @@ class _CallLine(BaseModel):
 
 
 def _load_article(*, roots: Sequence[Path]) -> Mapping[str, Sessions]:
-    """Every model's sessions, each the calls of one sub-agent in order. Raises UsageError."""
-    path = next(
-        (root / CALLS for root in roots if (root / CALLS).is_file()),
-        None,
-    )
+    """Return every model's sessions, each the calls of one sub-agent. Raises UsageError."""
+    paths = (root / CALLS for root in roots if (root / CALLS).is_file())
+    path = next(paths, None)
     if path is None:
         raise UsageError(f"{CALLS}: not found in {', '.join(map(str, roots))}. Install it again")
     models: dict[str, dict[str, list[ToolCall]]] = {}
@@ -162,25 +124,29 @@ def _read(where: str, text: str) -> tuple[_CallLine, ToolCall]:
         fault = error.errors(include_url=False)[0]
         key = ".".join(map(str, fault["loc"])) or "the line"
         raise UsageError(f"{where}: {key}: {fault['msg']}. Mend the line") from error
-    return line, ToolCall(line.session, line.call.name, line.call.arguments, arguments)
+    return line, ToolCall(
+        line.session,
+        line.call.name,
+        line.call.arguments,
+        arguments,
+    )
 
 
 def view_of_article() -> View:
-    """The published comparison, judged again from its calls."""
+    """Return the published comparison, judged again from its calls."""
     where = roots()
     policy = load_policy(ARTICLE, roots=where)
     counts: dict[str, ErrorCounts] = {}
     for model, sessions in _load_article(roots=where).items():
         classes = [[_primary(call, policy) for call in calls] for calls in sessions]
         # Which calls belong to one trial was not published: the sessions were made up.
-        counts[model] = replace(
-            ErrorCounts.of(classes),
-            by_trial=False,
-        )
-    title = "The published comparison, judged again from calls written after it"
-    texts = build.class_texts()
-    rows = catalogue.fold(ARTICLE)
-    return build_counts_view(title, counts, classes=texts, fold=rows)
+        counts[model] = replace(ErrorCounts.of(classes), by_trial=False)
+    return build_counts_view(
+        "The published comparison, judged again from calls written after it",
+        counts,
+        classes=build.class_texts(),
+        fold=catalogue.fold(ARTICLE),
+    )
 
 
 def _primary(call: ToolCall, policy: Policy) -> str | None:

@@ -18,20 +18,21 @@ from dataclasses import dataclass, field, replace
 from errno import EBUSY
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agenteval.logs.json import (
     LONGEST,
     Found,
-    Line,
     Object,
     at,
+    check_keys,
     code_at,
     count_at,
     full_part,
     name_at,
-    nested,
+    object_at,
     objects,
+    outcome_in,
     read_lines,
     read_members,
     take_faults,
@@ -41,21 +42,11 @@ from agenteval.logs.json import (
     words,
 )
 from agenteval.logs.packed import opened_log, regular, small, unpacked_log
-from agenteval.logs.tool_calls import TOO_MANY, called, has_too_many, is_deep
+from agenteval.logs.tool_calls import TOO_DEEP, TOO_MANY, called, has_too_many, is_deep
 from agenteval.sandbox.inside.inquiry import FAULTS, LIMITS, allowed, defended
 from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
 from agenteval.trial.trial import Usage
 
-_DENIED = re.compile(
-    r"specifically restricted access|rule which prevents|PermissionDeniedError"
-    # The last one is our hook's
-    r"|Permission denied: |\A(?:Error: )?Denied by the allow list "
-)
-_REJECTED = re.compile(r"PermissionRejectedError|user rejected permission|PermissionCorrectedError")
-_INVALID = re.compile(r"call unavailable tool|NoSuchToolError")
-_MALFORMED = re.compile(
-    r"was called with invalid arguments|Invalid input for tool|JSON parsing failed"
-)
 # That are kept of a session: each is looked for among the others
 _RULES = 1_000
 _ACTIONS = {"allow", "ask", "deny"}
@@ -82,7 +73,7 @@ def _add_message(building: Building, info: Object, parts: Iterable[Object]) -> N
     agent = text_at(info, "agent") or text_at(info, "mode")
     session.agent = session.agent or agent
     if info:
-        building.needs(info, "role")
+        check_keys(building, info, "opencode.info")
     if info.get("role") != "assistant":
         return
     turn = building.turn(name_at(info, "id"))
@@ -101,16 +92,19 @@ def _usage(tokens: object) -> Usage:
 
 
 def _add_part(building: Building, turn: LoggedTurn, part: Object) -> None:
-    building.needs(part, "type")
+    check_keys(building, part, "opencode.part")
     kind = part.get("type")
     if kind == "text" and not part.get("synthetic"):
         turn.says(text_at(part, "text"))
     elif kind == "tool":
-        _check_tool_part(building, part)
+        check_keys(building, part, "opencode.tool")
+        if part.get("tool") == "invalid":
+            check_keys(building, part, "opencode.invalid")
         call = _call_of(part)
         # One malformed call can leave many parts behind.
         if call.recorded is Recorded.PENDING and not building.first(turn, call):
             return
+        # Before the reply of a call is cut
         rules = _rules_in(call)
         building.called(turn, call)
         known = building.session.rules
@@ -119,18 +113,8 @@ def _add_part(building: Building, turn: LoggedTurn, part: Object) -> None:
                 known.append(rule)
 
 
-def _check_tool_part(building: Building, part: Object) -> None:
-    building.needs(part, "tool", "state")
-    for state in nested(part, "state"):
-        building.needs(state, "status", "input")
-        building.may_have(state, "error", "output", "metadata", "time")
-        if part.get("tool") == "invalid":
-            for arguments in nested(state, "input"):
-                building.may_have(arguments, "tool", "error")
-
-
 def _call_of(part: Object) -> LoggedCall:
-    state = _object(part, "state")
+    state = object_at(part, "state")
     arguments = state.get("input")
     output = text_at(state, "error") or text_at(state, "output")
     recorded = _recorded(part, state)
@@ -145,7 +129,11 @@ def _call_of(part: Object) -> LoggedCall:
     began = when(at(state, "time", "start"))
     ended = when(at(state, "time", "end"))
     return LoggedCall(
-        call=called(name_at(part, "callID"), name, {} if arguments is None else arguments),
+        call=called(
+            name_at(part, "callID"),
+            name,
+            {} if arguments is None else arguments,
+        ),
         recorded=recorded,
         said=output,
         exit_code=code_at(state, "metadata", "exit"),
@@ -163,32 +151,27 @@ def _recorded(part: Object, state: Object) -> Recorded:
     error = text_at(state, "error")
     if part.get("tool") == "invalid":
         error = text_at(state, "input", "error") or error
-        return Recorded.INVALID_TOOL if _INVALID.search(error) else Recorded.MALFORMED
+        return outcome_in(error, "opencode-invalid") or Recorded.MALFORMED
     if status != "error":
         return Recorded.RAN if status in {"completed", "success"} else Recorded.PENDING
-    return _refused(error, state.get("input"))
-
-
-def _refused(error: str, arguments: object) -> Recorded:
-    if _MALFORMED.search(error):
-        return Recorded.MALFORMED
-    if _INVALID.search(error):
+    outcome = outcome_in(error, "opencode") or Recorded.TOOL_ERROR
+    arguments = state.get("input")
+    is_broken = isinstance(arguments, str) or _is_raw(arguments)
+    if outcome is Recorded.INVALID_TOOL and is_broken:
         # Where `invalid` is denied too, a name that is offered was given with broken arguments.
-        is_broken = isinstance(arguments, str) or _is_raw(arguments)
-        return Recorded.MALFORMED if is_broken else Recorded.INVALID_TOOL
-    if _REJECTED.search(error):
-        return Recorded.REJECTED
-    return Recorded.DENIED if _DENIED.search(error) else Recorded.TOOL_ERROR
+        return Recorded.MALFORMED
+    return outcome
 
 
 def _quoted_arguments(error: str) -> str:
-    """The arguments that could not be read, which the message quotes."""
+    """Return the arguments that could not be read, which the message quotes."""
     _, _, quoted = error.partition("Text: ")
     return quoted.partition("\nError message:")[0].rstrip(".") or error
 
 
 def _between(text: str, opens: str, closes: str) -> str:
-    """From the first mark to the last; a pattern would look for the end from each of the firsts."""
+    """Return the text from the first mark to the last."""
+    # A pattern would look for the end from each of the firsts
     begin = text.find(opens)
     end = text.rfind(closes)
     return text[begin : end + len(closes)] if 0 <= begin < end else ""
@@ -200,29 +183,48 @@ def _rules_in(call: LoggedCall) -> list[Mapping[str, str]]:
         return []
     listed = _between(call.said, "[{", "}]")
     table = _between(call.said.partition("settings configured: ")[2], "{", "}")
-    rules: list[Mapping[str, str]] = []
     try:
         if listed:
-            for quoted in objects(json.loads(listed)):
-                values = [text_at(quoted, name) for name in _RULE]
-                rules.append(dict(zip(_RULE, values, strict=True)))
+            quoted = objects(json.loads(listed))
+            values = [tuple(text_at(rule, name) for name in _RULE) for rule in quoted]
         else:
-            settings = json.loads(table or "{}")
-            for key, action in settings.items():
-                rule = (call.call.name, str(key), str(action))
-                rules.append(dict(zip(_RULE, rule, strict=True)))
+            settings = json.loads(table or "{}").items()
+            values = [(call.call.name, str(key), str(action)) for key, action in settings]
     except (ValueError, RecursionError, AttributeError):
         return []
+    rules = [dict(zip(_RULE, rule, strict=True)) for rule in values]
     return [rule for rule in rules if rule["action"] in _ACTIONS]
 
 
+class _Tables(NamedTuple):
+    """The tables of one generation of OpenCode: of sessions, messages and, in the first, parts."""
+
+    sessions: str
+    messages: str
+    # The column by which messages stand in their order
+    order: str
+    # By table, those that are read
+    columns: Mapping[str, Sequence[str]]
+
+
 _SESSION = ("id", "parent_id", "directory", "version", "agent")
-_FIRST = {
-    "session": _SESSION,
-    "message": ("id", "session_id", "time_created", "data"),
-    "part": ("id", "message_id", "data"),
-}
-_SECOND = {"session_v2": _SESSION, "session_message": ("id", "session_id", "seq", "type", "data")}
+_MESSAGE = ("id", "session_id")
+_FIRST = _Tables(
+    "session",
+    "message",
+    "time_created",
+    {
+        "session": _SESSION,
+        "message": (*_MESSAGE, "time_created", "data"),
+        "part": ("id", "message_id", "data"),
+    },
+)
+_SECOND = _Tables(
+    "session_v2",
+    "session_message",
+    "seq",
+    {"session_v2": _SESSION, "session_message": (*_MESSAGE, "seq", "type", "data")},
+)
 _LIMITS = LIMITS | {
     sqlite3.SQLITE_LIMIT_LENGTH: LONGEST,
     sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 1,
@@ -236,20 +238,6 @@ _STEPS = 20_000_000
 # Of them, after which they are counted
 _STRIDE = 100_000
 _DECLARED = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
-# By the table of sessions: the ids of all, and of the messages of one.
-_SESSIONS = {
-    "session": "SELECT id FROM session ORDER BY id",
-    "session_v2": "SELECT id FROM session_v2 ORDER BY id",
-}
-_MESSAGES = {
-    "session": (
-        "SELECT id FROM message WHERE session_id = CAST(? AS TEXT) ORDER BY time_created, id"
-    ),
-    "session_v2": (
-        "SELECT id FROM session_message WHERE session_id = CAST(? AS TEXT) ORDER BY seq, id"
-    ),
-}
-_PART_IDS = "SELECT id FROM part WHERE message_id = CAST(? AS TEXT) ORDER BY id"
 
 
 class _SpentError(Exception):
@@ -272,8 +260,8 @@ def _read_database(path: Path, *, is_logged: bool) -> Found:
     reading = _Reading(path, _STEPS + path.stat().st_size)
     try:
         with closing(defended(f"{path.absolute().as_uri()}?mode=ro{how}", _LIMITS)) as store:
-            _open(store, reading)
-            yield from reading.sessions(store)
+            reading.open(store)
+            yield from reading.sessions()
     except _SpentError:
         yield Skipped(str(path), "the database", f"given up after {reading.steps:,} steps")
     except FAULTS as error:
@@ -284,23 +272,6 @@ def _read_database(path: Path, *, is_logged: bool) -> Found:
 def _unless_locked(error: BaseException) -> None:
     if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
         raise OSError(EBUSY, f"{error}: by a running program") from error
-
-
-def _open(store: Any, reading: "_Reading") -> None:
-    """Bounded from here on. All is read as it is now, whoever writes."""
-    store.text_factory = _text
-    store.set_progress_handler(reading.stepped, _STRIDE)
-    store.executescript(f"{_HEAPS} PRAGMA busy_timeout={_BUSY_TIMEOUT}; BEGIN;")
-    is_second = store.execute(_DECLARED, ("session_v2",)).fetchone() is not None
-    is_first = store.execute(_DECLARED, ("session",)).fetchone() is not None
-    tables = (_FIRST if is_first or not is_second else {}) | (_SECOND if is_second else {})
-    for table, names in tables.items():
-        (sql,) = store.execute(_DECLARED, (table,)).fetchone() or ("",)
-        columns = store.execute(f"PRAGMA table_xinfo({table})").fetchall()
-        if not str(sql).startswith("CREATE TABLE ") or any(column[6] for column in columns):
-            raise sqlite3.DatabaseError(f"{table} is no plain table that OpenCode made")
-        reading.columns[table] = [each[1] for each in columns if each[1] in names]
-    store.set_authorizer(allowed)
 
 
 def _text(content: bytes) -> str:
@@ -318,88 +289,108 @@ class _Reading:
 
     path: Path
     most_steps: int
+    store: Any = None
     steps: int = 0
+    # By table, those that it has
     columns: dict[str, Sequence[str]] = field(default_factory=dict)
     faults: list[Skipped] = field(default_factory=list)
 
-    def stepped(self) -> bool:
+    def open(self, store: Any) -> None:
+        """Begin to read. From here on it is bounded; all is read as it is now, whoever writes."""
+        self.store = store
+        store.text_factory = _text
+        store.set_progress_handler(self._step, _STRIDE)
+        store.executescript(f"{_HEAPS} PRAGMA busy_timeout={_BUSY_TIMEOUT}; BEGIN;")
+        generations = [
+            tables for tables in (_FIRST, _SECOND) if self._declaration(tables.sessions) is not None
+        ]
+        for tables in generations or [_FIRST]:
+            for table, names in tables.columns.items():
+                self._check_table(table, names)
+        store.set_authorizer(allowed)
+
+    def _declaration(self, table: str) -> str | None:
+        row = self.store.execute(_DECLARED, (table,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def _check_table(self, table: str, names: Sequence[str]) -> None:
+        """Keep the columns of a table; what only looks like one may compute whatever it likes."""
+        declaration = self._declaration(table) or ""
+        columns = self.store.execute(f"PRAGMA table_xinfo({table})").fetchall()
+        is_hidden = any(column[6] for column in columns)
+        if not declaration.startswith("CREATE TABLE ") or is_hidden:
+            raise sqlite3.DatabaseError(f"{table} is no plain table that OpenCode made")
+        self.columns[table] = [column[1] for column in columns if column[1] in names]
+
+    def _step(self) -> bool:
         """Count steps; return True to stop the query."""
         self.steps += _STRIDE
         return self.steps > self.most_steps
 
-    def sessions(self, store: Any) -> Found:
-        for table, query in _SESSIONS.items():
-            names = self._ids(store, "the sessions", query) if table in self.columns else {}
-            for name in names:
-                yield from self._session(store, table, name)
+    def sessions(self) -> Found:
+        for tables in (_FIRST, _SECOND):
+            if tables.sessions not in self.columns:
+                continue
+            query = f"SELECT id FROM {tables.sessions} ORDER BY id"  # noqa: S608 -- our own
+            for name in self._ids("the sessions", query):
+                yield from self._session(tables, name)
                 yield from self.faults
                 self.faults.clear()
         yield from self.faults
 
-    def _session(self, store: Any, table: str, name: object) -> Found:
-        info = self._row(store, table, name)
+    def _session(self, tables: _Tables, name: object) -> Found:
+        info = self._row(tables.sessions, name)
         building = Building(Session("")) if info is None else _begun(info, self.path)
-        for message in self._ids(store, f"session {name}", _MESSAGES[table], name):
+        for message in self._ids(
+            f"session {name}",
+            f"SELECT id FROM {tables.messages} WHERE session_id = CAST(? AS TEXT) "  # noqa: S608
+            f"ORDER BY {tables.order}, id",
+            name,
+        ):
             yield from full_part(building)
-            if table == "session":
-                payload = self._payload(store, "message", message)
-                parts = self._parts(store, message)
-            else:
-                row = self._payload(store, "session_message", message)
-                payload, parts = (None, iter(())) if row is None else _in_first_form(row)
+            payload = self._payload(tables.messages, message)
+            parts = self._parts(message)
+            if tables is _SECOND and payload is not None:
+                payload, parts = _in_first_form(payload)
             if payload is not None:
                 _add_message(building, {**payload, "id": message}, parts)
                 yield from take_faults(building, self.path, f"message {message}")
         if info is not None:
             yield building.session
 
-    def _parts(self, store: Any, message: object) -> Iterator[Object]:
-        for part in self._ids(store, f"message {message}", _PART_IDS, message):
-            found = self._payload(store, "part", part)
-            if found is not None:
-                yield found
+    def _parts(self, message: object) -> Iterator[Object]:
+        query = "SELECT id FROM part WHERE message_id = CAST(? AS TEXT) ORDER BY id"
+        for name in self._ids(f"message {message}", query, message):
+            part = self._payload("part", name)
+            if part is not None:
+                yield part
 
-    def _ids(
-        self,
-        store: Any,
-        where: str,
-        query: str,
-        *of: object,
-    ) -> dict[Any, None]:
-        """Each once, in their order: of a damaged table one row can stand in many places."""
+    def _ids(self, place: str, query: str, *names: object) -> dict[Any, None]:
+        """Return each once, in their order: in a damaged table one row can stand in many places."""
         idents: dict[Any, None] = {}
         try:
-            for (one,) in store.execute(query, [_bytes(each) for each in of]):
-                idents[one] = None
+            for (ident,) in self.store.execute(query, [*map(_bytes, names)]):
+                idents[ident] = None
         except FAULTS as error:
-            self._fault(where, error)
+            self._fault(place, error)
         return idents
 
-    def _row(
-        self,
-        store: Any,
-        table: str,
-        name: object,
-    ) -> Object | None:
+    def _row(self, table: str, name: object) -> Object | None:
         columns = self.columns[table]
         query = f"SELECT {', '.join(columns)} FROM {table} WHERE id = CAST(? AS TEXT)"  # noqa: S608 -- our own
         try:
-            values = store.execute(query, (_bytes(name),)).fetchone()
+            values = self.store.execute(query, (_bytes(name),)).fetchone()
             if values is None:
                 raise sqlite3.DatabaseError("no row has its id")
         except FAULTS as error:
             self._fault(f"{table} {name}", error)
             return None
-        known = dict(zip(columns, values, strict=True))
-        return {**known, "parentID": known.get("parent_id")}
+        row = dict(zip(columns, values, strict=True))
+        return {**row, "parentID": row.get("parent_id")}
 
-    def _payload(
-        self,
-        store: Any,
-        table: str,
-        name: object,
-    ) -> Object | None:
-        row = self._row(store, table, name)
+    def _payload(self, table: str, name: object) -> Object | None:
+        """Return the JSON of a row; None, and a fault more, where there is none."""
+        row = self._row(table, name)
         if row is None:
             return None
         try:
@@ -418,49 +409,39 @@ class _Reading:
 
     def _fault(
         self,
-        at: str,
+        place: str,
         error: BaseException,
         why: str = "",
     ) -> None:
         _unless_locked(error)
         if self.steps > self.most_steps:
             raise _SpentError from error
-        said = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        self.faults.append(Skipped(str(self.path), at, f"{why}{said or 'no memory for it'}"))
+        reason = TOO_DEEP if isinstance(error, RecursionError) else str(error)
+        reason = reason or "no memory for it"
+        self.faults.append(Skipped(str(self.path), place, f"{why}{reason}"))
 
 
 def _in_first_form(message: Object) -> tuple[Object, Iterator[Object]]:
     """Return a message of OpenCode 2 in the form of 1, and its parts, which have other names."""
-    info = {
-        **message,
-        "role": message.get("type"),
-        "modelID": text_at(message, "model", "id"),
-    }
-    return info, (_part_in_first_form(part) for part in objects(message.get("content")))
+    model = text_at(message, "model", "id")
+    info = {**message, "role": message.get("type"), "modelID": model}
+    return info, map(_part_in_first_form, objects(message.get("content")))
 
 
 def _part_in_first_form(part: Object) -> Object:
     if part.get("type") != "tool":
         return part
-    converted: Object = {**part, "callID": part.get("id")}
+    converted: dict[str, Any] = {**part, "callID": part.get("id")}
     if "name" in part:
-        converted = {**converted, "tool": part["name"]}
+        converted["tool"] = part["name"]
     state = part.get("state")
     if isinstance(state, dict):
         error = state.get("error")
-        output = state.get("output")
         if isinstance(error, dict):
-            error = ": ".join(
-                filter(
-                    None,
-                    (text_at(error, "type"), text_at(error, "message")),
-                )
-            )
-        texts = {"error": error, "output": output or words(state.get("content"))}
-        converted = {
-            **converted,
-            "state": {**state, **{key: text for key, text in texts.items() if text}},
-        }
+            error = ": ".join(filter(None, (text_at(error, "type"), text_at(error, "message"))))
+        output = state.get("output") or words(state.get("content"))
+        texts = {"error": error, "output": output}
+        converted["state"] = {**state, **{key: text for key, text in texts.items() if text}}
     return converted
 
 
@@ -470,14 +451,11 @@ _NO_SESSION = "no session of OpenCode's in it"
 
 
 def read(path: Path) -> Found:
-    """A database, a file of `export` or `run`, a folder of storage, or one session's file in it."""
-    if path.is_dir():
-        for found in sorted(path.glob("session/*/*.json")):
-            yield from _of_tree(found)
-        return
+    """Read a database, a file of `export` or `run`, or the file of a session in a tree."""
     with unpacked_log(path) as file:
         start = file.peek(4096)[:4096]
     if start.startswith(_MARK):
+        # By way of a WAL, as the header tells
         yield from _read_database(path, is_logged=start[18:19] == b"\2")
     elif path.parent.parent.name == "session" and b'"messages"' not in start:
         yield from _of_tree(path)
@@ -495,7 +473,7 @@ def _of_export(path: Path) -> Found:
     def take(key: str, value: Any) -> Found:
         nonlocal has_info
         if key not in {"info", "messages"}:
-            building.may_have({key: None}, "messages")
+            check_keys(building, {key: None}, "opencode.export")
             yield from take_faults(building, path, "the file")
         elif not isinstance(value, dict):
             return
@@ -506,8 +484,8 @@ def _of_export(path: Path) -> Found:
             # A part is named by the info, which may come last.
             if has_info:
                 yield from full_part(building)
-            building.needs(value, "info", "parts")
-            _add_message(building, _object(value, "info"), objects(value.get("parts")))
+            check_keys(building, value, "opencode.message")
+            _add_message(building, object_at(value, "info"), objects(value.get("parts")))
             yield from take_faults(building, path, f"message {next(numbers)}")
 
     yield from read_members(path, take, "messages")
@@ -517,30 +495,22 @@ def _of_export(path: Path) -> Found:
         yield Skipped(str(path), "the file", _NO_SESSION)
 
 
-def _object(value: Object, key: str) -> Object:
-    return next(iter(nested(value, key)), {})
-
-
 def _of_run(path: Path) -> Found:
     """Read the output of `run --format json`: 1.1 omits failed calls, and none names the model."""
     buildings: dict[str, Building] = {}
-    unnamed = Building(Session(""))
+    faulty = Building(Session(""))
 
-    def take(line: Line) -> Found:
-        part = _object(line.value, "part")
-        name = name_at(line.value, "sessionID")
-        building = unnamed
+    def take(value: Object) -> Found:
+        part = object_at(value, "part")
+        name = name_at(value, "sessionID")
         if name and part:
-            building = buildings.setdefault(
-                name,
-                Building(Session(name, path=str(path))),
-            )
-            yield from _take_event(building, part, when(line.value.get("timestamp")))
-        elif "part" in line.value or text_at(line.value, "type") in _PARTS:
-            building.needs(line.value, "sessionID", "part")
-        yield from take_faults(building, path, f"line {line.number}")
+            session = Session(name, path=str(path))
+            building = buildings.setdefault(name, Building(session, faulty.faults))
+            yield from _take_event(building, part, when(value.get("timestamp")))
+        elif "part" in value or text_at(value, "type") in _PARTS:
+            check_keys(faulty, value, "opencode.run")
 
-    yield from read_lines(path, take)
+    yield from read_lines(path, take, faulty)
     for building in buildings.values():
         yield building.session
     if not buildings:
@@ -553,17 +523,17 @@ def _take_event(
     moment: float | None,
 ) -> Iterator[Session]:
     if text_at(part, "type") not in {"tool", "text"}:
-        building.needs(part, "type")
+        check_keys(building, part, "opencode.part")
         return
     yield from full_part(building)
-    building.may_have(part, "messageID")
+    check_keys(building, part, "opencode.run-part")
     turn = building.turn(name_at(part, "messageID"))
     turn.at = moment or turn.at
     _add_part(building, turn, part)
 
 
 def _of_tree(path: Path) -> Found:
-    """One session of a tree: its messages and their parts are files, named in their order."""
+    """Read one session of a tree: its messages and their parts are files, named in their order."""
     root = path.parent.parent.parent
     faults = list[Skipped]()
     info = _file(path, faults)
@@ -583,7 +553,7 @@ def _of_tree(path: Path) -> Found:
 
 
 def _file(path: Path, faults: list[Skipped]) -> Object:
-    """The object in a small file; none, and a fault more, where there is none."""
+    """Return the object in a small file; none, and a fault more, where there is none."""
     try:
         content = small(path)
     except (OSError, ValueError) as error:

@@ -38,7 +38,6 @@ _ALWAYS = 1 << 30
 _RATIO = 200
 # Bytes of memory; `xz -9` wants 65 MiB
 _DICTIONARY = 256 << 20
-_XZ = b"\xfd7zXZ"
 
 
 @dataclass(slots=True)
@@ -60,28 +59,36 @@ class Allowance:
             raise OSError(EFBIG, said)
 
 
-class Bounded(RawIOBase):
-    """The output of an unpacker, within the allowance. It closes the packed file too."""
+class _Stream(RawIOBase):
+    """A stream of the bytes that `part` gives."""
 
-    def __init__(
-        self,
-        unpacker: IO[bytes],
-        allowance: Allowance,
-        *packed: BinaryIO,
-    ) -> None:
-        super().__init__()
-        self._unpacker = unpacker
-        self._allowance = allowance
-        self._packed = packed
+    def part(self, count: int) -> bytes:
+        """Return the next bytes, `count` at most; none at the end."""
+        raise NotImplementedError
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        part = self._unpacker.read(len(memoryview(buffer)))
-        self._allowance.spend(len(part))
-        memoryview(buffer)[: len(part)] = part
+        view = memoryview(buffer)
+        part = self.part(len(view))
+        view[: len(part)] = part
         return len(part)
+
+
+class Bounded(_Stream):
+    """The output of an unpacker, within the allowance. It closes the packed file too."""
+
+    def __init__(self, unpacker: IO[bytes], allowance: Allowance, *packed: BinaryIO) -> None:
+        super().__init__()
+        self._unpacker = unpacker
+        self._allowance = allowance
+        self._packed = packed
+
+    def part(self, count: int) -> bytes:
+        part = self._unpacker.read(count)
+        self._allowance.spend(len(part))
+        return part
 
     def close(self) -> None:
         if not self.closed:
@@ -90,49 +97,42 @@ class Bounded(RawIOBase):
                 file.close()
 
 
-class _Xz(RawIOBase):
+class _Xz(_Stream):
     """The standard library's LZMAFile, but with a bound on the memory that a header may ask for."""
 
     def __init__(self, packed: BinaryIO) -> None:
         super().__init__()
         self._packed = packed
         self._stream: lzma.LZMADecompressor | None = None
-        self._given = b""
+        self._rest = b""
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        view = memoryview(buffer)
+    def part(self, count: int) -> bytes:
         part = b""
-        while not part:
-            if self._stream is None and not self._begin():
-                return 0
-            part = self._unpack(len(view))
-        view[: len(part)] = part
-        return len(part)
+        while not part and (self._stream or self._begin()):
+            part = self._unpack(count)
+        return part
 
     def _begin(self) -> bool:
-        """False at the end; streams may follow each other, with zeros between them."""
-        while not (content := self._given.lstrip(b"\0")):
-            self._given = self._packed.read(AT_ONCE)
-            if not self._given:
+        """Begin the next stream; return False at the end.
+
+        Streams may follow each other, with zeros between them.
+        """
+        while not (content := self._rest.lstrip(b"\0")):
+            self._rest = self._packed.read(AT_ONCE)
+            if not self._rest:
                 return False
-        self._given = content
-        self._stream = lzma.LZMADecompressor(
-            lzma.FORMAT_XZ,
-            memlimit=_DICTIONARY,
-        )
+        self._rest = content
+        self._stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_DICTIONARY)
         return True
 
     def _unpack(self, count: int) -> bytes:
         stream = cast("lzma.LZMADecompressor", self._stream)
-        if stream.needs_input and not self._given:
-            self._given = self._packed.read(AT_ONCE)
-            if not self._given:
+        if stream.needs_input and not self._rest:
+            self._rest = self._packed.read(AT_ONCE)
+            if not self._rest:
                 raise EOFError("the file ends before its stream of xz does")
-        part = stream.decompress(self._given, count)
-        self._given = stream.unused_data
+        part = stream.decompress(self._rest, count)
+        self._rest = stream.unused_data
         if stream.eof:
             self._stream = None
         return part
@@ -141,37 +141,34 @@ class _Xz(RawIOBase):
 _UNPACKERS: Mapping[bytes, Callable[[BinaryIO], object]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
-    _XZ: _Xz,
+    b"\xfd7zXZ": _Xz,
 }
 
 
-def unpacked(file: BufferedReader, size: int) -> BufferedReader:
-    """The bytes of a file of this size, unpacked as they are read where it is packed."""
+def unpacked(file: BufferedReader) -> BufferedReader:
+    """Return the bytes of a file, unpacked as they are read where it is packed."""
     start = file.peek(8)
-    unpacker = next(
-        (each for magic, each in _UNPACKERS.items() if start.startswith(magic)),
-        None,
-    )
-    if unpacker is None:
-        return file
-    opened = cast("BinaryIO", unpacker(file))
-    return BufferedReader(
-        Bounded(opened, Allowance.of(size), file),
-        AT_ONCE,
-    )
+    size = os.fstat(file.fileno()).st_size
+    for magic, unpacker in _UNPACKERS.items():
+        if start.startswith(magic):
+            stream = cast("BinaryIO", unpacker(file))
+            return BufferedReader(
+                Bounded(
+                    stream,
+                    Allowance.of(size),
+                    file,
+                ),
+                AT_ONCE,
+            )
+    return file
 
 
 def opened(path: str, stack: ExitStack) -> BinaryIO:
-    """The bytes of a file, unpacked as they are read; `-` is the standard input, as it comes."""
+    """Return the bytes of a file, unpacked as they are read; `-` is the standard input."""
     if path == STDIN:
         return sys.stdin.buffer
     file = stack.enter_context(Path(path).open("rb"))  # noqa: SIM115 -- the stack closes it
-    return stack.enter_context(
-        unpacked(
-            file,
-            Path(path).stat().st_size,
-        )
-    )
+    return stack.enter_context(unpacked(file))
 
 
 # Bytes of a file that is read at once
@@ -187,7 +184,7 @@ _ENCODINGS = {
 
 
 def opened_log(path: Path) -> BufferedReader:
-    """The text of a file in UTF-8, whatever its encoding; bytes that are no text come as they are.
+    """Return the text of a file in UTF-8, whatever its encoding; other bytes come as they are.
 
     Raises OSError, as for what is no regular file.
     """
@@ -203,7 +200,7 @@ def opened_log(path: Path) -> BufferedReader:
     return file if encoding is None else BufferedReader(_Recoded(file, encoding), AT_ONCE)
 
 
-class _Recoded(RawIOBase):
+class _Recoded(_Stream):
     """The bytes of a text in another encoding, in UTF-8."""
 
     def __init__(
@@ -214,22 +211,14 @@ class _Recoded(RawIOBase):
         super().__init__()
         self._text = TextIOWrapper(
             file,
-            encoding=encoding,
+            encoding,
             errors="replace",
             newline="\n",
         )
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        view = memoryview(buffer)
-        part = self._text.read(len(view) // 4).encode(
-            "utf-8",
-            "surrogatepass",
-        )
-        view[: len(part)] = part
-        return len(part)
+    def part(self, count: int) -> bytes:
+        # A character has 4 bytes at most
+        return self._text.read(count // 4).encode("utf-8", "surrogatepass")
 
     def close(self) -> None:
         super().close()
@@ -237,20 +226,15 @@ class _Recoded(RawIOBase):
 
 
 def unpacked_log(path: Path) -> BufferedReader:
-    """The bytes of a file, unpacked as they are read where it is packed."""
-    file = regular(path)
-    return unpacked(
-        file,
-        os.fstat(file.fileno()).st_size,
-    )
+    """Return the bytes of a regular file, unpacked as they are read where it is packed."""
+    return unpacked(regular(path))
 
 
 def regular(path: Path) -> BufferedReader:
-    """Opened without waiting, and looked at before anything is read. Raises OSError."""
-    file = os.fdopen(
-        os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY),
-        "rb",
-    )
+    """Open a regular file. Raises OSError for any other, of which nothing is read."""
+    # A pipe would be waited for
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    file = os.fdopen(handle, "rb")
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()
@@ -258,7 +242,7 @@ def regular(path: Path) -> BufferedReader:
 
 
 def small(path: Path) -> Any:
-    """The JSON of a small file. Raises OSError, or ValueError where it is none."""
+    """Return the JSON of a small file. Raises OSError, or ValueError where it is none."""
     with regular(path) as file:
         content = file.read(SMALL + 1)
     if len(content) > SMALL:
@@ -276,13 +260,18 @@ def small(path: Path) -> Any:
 
 
 def by_place(path: Path) -> str:
-    """A name for what a file holds that has none of its own."""
+    """Return a name for what a file holds that has none of its own."""
     return f"{path.name}-{zlib.crc32(str(path.absolute()).encode(errors='replace')):08x}"
 
 
 def closed_folders(folder: Path) -> Iterator[Skipped]:
-    """The folders below this one, and itself, that cannot be looked into; none of a file."""
+    """Yield the folders below this one, and itself, that cannot be looked into; none of a file."""
     faults: list[OSError] = []
     for _ in os.walk(folder, onerror=faults.append) if folder.is_dir() else ():
         pass
-    yield from (Skipped(str(e.filename), "the folder", e.strerror or str(e)) for e in faults)
+    for fault in faults:
+        yield Skipped(
+            str(fault.filename),
+            "the folder",
+            fault.strerror or str(fault),
+        )

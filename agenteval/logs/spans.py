@@ -6,7 +6,7 @@ call has a name, and its command is not observable.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -20,9 +20,11 @@ from agenteval.logs.json import (
     Line,
     Object,
     at,
+    check_keys,
     lines,
     name_at,
     objects,
+    outcome_in,
     take_faults,
     text_at,
     walked,
@@ -32,10 +34,9 @@ from agenteval.logs.packed import by_place, opened_log
 from agenteval.logs.tool_calls import called
 from agenteval.trial.session import Building, LoggedCall, Recorded, Session, Skipped, almost
 
-_TABLES = msgspec.toml.decode(
-    Path(__file__).with_name("spans.toml").read_bytes(), type=dict[str, dict[str, list[str]]]
+_ATTRIBUTES = msgspec.toml.decode(
+    Path(__file__).with_name("spans.toml").read_bytes(), type=dict[str, list[str]]
 )
-_ATTRIBUTES = _TABLES["attributes"]
 _KEPT = frozenset(chain.from_iterable(_ATTRIBUTES.values()))
 _OTHER_RECORDS = frozenset(("resourceMetrics", "resourceLogs"))
 _FIELDS = ("name", "startTimeUnixNano", "endTimeUnixNano", "status")
@@ -62,10 +63,7 @@ def read(path: Path) -> Found:
         yield from take_faults(reading, path, place)
     sessions: dict[str, list[Object]] = {}
     for trace, own in spans.items():
-        name = _first(
-            "sessions",
-            *(span["known"] for span in own),
-        )
+        name = _first("sessions", *(span["known"] for span in own))
         sessions.setdefault(name or trace, []).extend(own)
     for name, own in sessions.items():
         session = _session(name, own, path)
@@ -74,20 +72,14 @@ def read(path: Path) -> Found:
 
 
 def _spans_of(reading: Building, resource: Object) -> Iterator[Object]:
-    for scope in _listed(reading, resource, "scopeSpans", "instrumentationLibrarySpans"):
-        yield from _listed(reading, scope, "spans")
-
-
-def _listed(reading: Building, holder: Object, *names: str) -> Sequence[Object]:
-    """Return the objects in the list under the first of these names.
-
-    A fault is noted if none of them is there.
-    """
-    for name in names:
-        if name in holder:
-            return objects(holder[name])
-    reading.needs(holder, names[0])
-    return []
+    # The earlier name of `scopeSpans`
+    scopes = resource.get("instrumentationLibrarySpans")
+    if "scopeSpans" in resource or "instrumentationLibrarySpans" not in resource:
+        check_keys(reading, resource, "otel.resource")
+        scopes = resource.get("scopeSpans")
+    for scope in objects(scopes):
+        check_keys(reading, scope, "otel.scope")
+        yield from objects(scope.get("spans"))
 
 
 def _kept_fields(
@@ -96,8 +88,7 @@ def _kept_fields(
     resource: dict[str, Any],
 ) -> Object:
     """Return the fields of a span that are used later: all spans of a file are held at once."""
-    reading.needs(span, "traceId", "name")
-    reading.may_have(span, *_FIELDS, "attributes")
+    check_keys(reading, span, "otel.span")
     attributes = resource | _attributes(reading, span)
     for key in attributes:
         intended = _intended_key(key)
@@ -111,31 +102,41 @@ def _kept_fields(
 
 @lru_cache(1_000)
 def _intended_key(key: str) -> str:
-    """The name, one with a dot, that a key is but for one letter; empty where it is none."""
+    """Return the name, one with a dot, that a key is but for one letter; empty where it is none."""
     alike = (name for name in _KEPT if "." in name and almost(key, name))
     return "" if key in _KEPT else next(alike, "")
 
 
 def _resources(path: Path, reading: Building) -> Iterator[tuple[str, Object] | Skipped]:
-    """Each resource with its spans, and its place."""
+    """Yield each resource with its spans, and its place."""
     parts = lines(path) if _by_line(path) else walked(path, "resourceSpans")
     for number, part in enumerate(parts, 1):
         place = f"part {number} of the document"
         if isinstance(part, Skipped):
             yield part
         elif isinstance(part, Line):
-            yield from _of_request(part.value, f"line {part.number}", path, reading)
+            yield from _of_request(
+                part.value,
+                f"line {part.number}",
+                path,
+                reading,
+            )
         elif part[0] == "resourceSpans" and isinstance(part[1], dict):
             yield place, part[1]
         elif not part[0] and isinstance(part[1], dict):  # a list of what is a line elsewhere
-            yield from _of_request(part[1], place, path, reading)
+            yield from _of_request(
+                part[1],
+                place,
+                path,
+                reading,
+            )
         else:
-            reading.may_have({part[0]: None}, "resourceSpans")
+            check_keys(reading, {part[0]: None}, "otel.top")
             yield from take_faults(reading, path, place)
 
 
 def _by_line(path: Path) -> bool:
-    """An object a line, and not one document, be that on one line."""
+    """Return True for an object a line, and not one document, be that on one line."""
     with opened_log(path) as file:
         first = file.readline(LONGEST)
         return path.suffix == ".jsonl" or (first.rstrip().endswith(b"}") and bool(file.read(1)))
@@ -146,31 +147,30 @@ def _of_request(
 ) -> Iterator[tuple[str, Object] | Skipped]:
     """Yield the objects of one export: spans, or other records that a collector writes."""
     if value.keys().isdisjoint(_OTHER_RECORDS):
-        reading.needs(value, "resourceSpans")
+        check_keys(reading, value, "otel.request")
         yield from take_faults(reading, path, place)
-    for one in objects(value.get("resourceSpans")):
-        yield place, one
+    for resource in objects(value.get("resourceSpans")):
+        yield place, resource
 
 
 def _attributes(reading: Building, holder: object) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
-    for one in objects(at(holder, "attributes")):
-        reading.needs(one, "key", "value")
-        attributes[text_at(one, "key")] = _plain(one.get("value"))
+    for attribute in objects(at(holder, "attributes")):
+        check_keys(reading, attribute, "otel.attribute")
+        attributes[text_at(attribute, "key")] = _plain(attribute.get("value"))
     return attributes
 
 
 def _plain(value: object) -> Any:
-    """The value in OTLP's wrapping, such as {"stringValue": "x"}."""
+    """Return the value in OTLP's wrapping, such as {"stringValue": "x"}."""
     if not isinstance(value, dict) or len(value) != 1:
         return None
     ((kind, content),) = value.items()
+    values = objects(at(content, "values"))
     if kind == "kvlistValue":
-        return {
-            text_at(one, "key"): _plain(one.get("value")) for one in objects(at(content, "values"))
-        }
+        return {text_at(entry, "key"): _plain(entry.get("value")) for entry in values}
     if kind == "arrayValue":
-        return [_plain(one) for one in objects(at(content, "values"))]
+        return [_plain(entry) for entry in values]
     return content
 
 
@@ -231,11 +231,10 @@ def _first(kind: str, *spans: Object) -> str:
 
 def _first_value(kind: str, attributes: Object) -> Any:
     """Return the first value, of whatever type, under the names of one kind; None for none."""
-    values = (attributes.get(name) for name in _ATTRIBUTES[kind])
-    return next(
-        (value for value in values if value is not None),
-        None,
-    )
+    for name in _ATTRIBUTES[kind]:
+        if attributes.get(name) is not None:
+            return attributes[name]
+    return None
 
 
 def _call(
@@ -249,21 +248,26 @@ def _call(
     began = when(span.get("startTimeUnixNano"))
     turn.at = turn.at or ended
     arguments = _first_value("arguments", attributes)
+    inner = {} if arguments is None else _inner(arguments)
     name = _first("names", attributes)
     name = name or text_at(span, "name").removeprefix("execute_tool").strip()
-    inner = {} if arguments is None else _inner(arguments)
-    logged = LoggedCall(
-        called(_first("ids", attributes), name, inner),
-        _outcome(span, attributes),
+    call = called(
+        _first("ids", attributes),
+        name,
+        inner,
     )
     output = _first_value("results", attributes)
-    logged.said = "" if output is None else str(output)
-    logged.seconds = ended - began if ended and began else None
+    logged = LoggedCall(
+        call,
+        _outcome(span, attributes),
+        said="" if output is None else str(output),
+        seconds=ended - began if ended and began else None,
+    )
     building.called(turn, logged)
 
 
 def _inner(arguments: Any) -> Any:
-    """The arguments, where a library wraps them with what else it knows of the call."""
+    """Return the arguments, where a library wraps them with what else it knows of the call."""
     try:
         parsed = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
@@ -280,7 +284,4 @@ def _outcome(span: Object, attributes: Object) -> Recorded:
     has_failed = str(at(span, "status", "code")) in {"2", "STATUS_CODE_ERROR"}
     if not kind and not has_failed:
         return Recorded.RAN if span.get("endTimeUnixNano") else Recorded.PENDING
-    for outcome, marks in _TABLES["outcomes"].items():
-        if any(mark in kind for mark in marks):
-            return Recorded(outcome)
-    return Recorded.TOOL_ERROR
+    return outcome_in(kind, "otel") or Recorded.TOOL_ERROR

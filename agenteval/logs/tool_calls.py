@@ -8,7 +8,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from agenteval import plugins
 from agenteval.shell.gate import quoted
@@ -18,61 +21,38 @@ from agenteval.trial.text import is_json
 GROUP = "agenteval.formats"
 
 
-class _Shape(NamedTuple):
-    """The paths of the name and the arguments; `type`, if given, is what `type` must be."""
+class _Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A shape of a call; tool_calls.toml explains the fields."""
 
     name: str
     arguments: str
-    # Our names of tools that are called otherwise there
-    our_names: Mapping[str, str] = {}
     type: str = ""
+    tools: tuple[str, ...] = ()
 
 
-_CLAUDE = {"Bash": BASH, "Read": "read", "Write": "write"}
-_SHELLS = dict.fromkeys(
-    (
-        *("shell", "shell_command", "local_shell_call", "exec_command", "container.exec"),
-        *("run_shell_command", "execute_bash", "bash"),
-    ),
-    BASH,
+class _Shapes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    shape: tuple[_Shape, ...]
+    tools: Mapping[str, Mapping[str, str]]
+    keys: Mapping[str, tuple[str, ...]]
+
+
+_DATA = msgspec.toml.decode(
+    Path(__file__).with_name("tool_calls.toml").read_bytes(),
+    type=_Shapes,
 )
-_ALL = _CLAUDE | _SHELLS
-_SHAPES = (
-    # Chat completions
-    _Shape("function.name", "function.arguments"),
-    # Responses, Codex
-    _Shape("name", "arguments", _SHELLS, type="function_call"),
-    # Responses
-    _Shape("type", "action", _SHELLS, type="local_shell_call"),
-    # OpenCode
-    _Shape("tool", "state.input", _SHELLS),
-    # Anthropic, Claude Code
-    _Shape("name", "input", _CLAUDE | _SHELLS),
-    # A hook of Claude Code
-    _Shape("tool_name", "tool_input", _CLAUDE),
-    # Gemini, Qwen Code
-    _Shape("name", "args", _SHELLS),
-    # AI SDK
-    _Shape("toolName", "input", _SHELLS),
-    _Shape("toolName", "args", _SHELLS),
-    # ATIF
-    _Shape("function_name", "arguments", _SHELLS),
-    # A call alone
-    _Shape("name", "arguments"),
-)
-_IDS = ("id", "call_id", "callID", "tool_call_id", "toolCallId", "tool_use_id")
-# Where messages, replies and lines of sessions hold calls, and what else such a line has.
-_HOLDERS = (
-    *("message", "messages", "choices", "content", "parts", "part", "payload", "item", "response"),
-    *("output", "candidates", "tool_calls", "toolCalls", "function_call", "functionCall"),
-)
-_RECORD = frozenset((*_HOLDERS, "role", "type", "timestamp"))
-# That Codex is asked for
-_RIGHTS = ("sandbox_permissions", "with_escalated_permissions")
+_KEYS = _DATA.keys
+_SHELLS = _DATA.tools["shells"]
+_RECORD = {*_KEYS["holders"], *_KEYS["others"]}
+# Of each shape, our names of its tools
+_OUR_NAMES = [
+    {name: ours for table in shape.tools for name, ours in _DATA.tools[table].items()}
+    for shape in _DATA.shape
+]
+_ALL = {name: ours for table in _DATA.tools.values() for name, ours in table.items()}
 
 
 def tool_calls(content: Mapping[str, Any]) -> list[ToolCall] | None:
-    """The calls in the object of a line; None when it neither is one nor could hold any."""
+    """Return the calls in the object of a line; None if it neither is one nor could hold any."""
     identifier = str(content.get("id", ""))
     command = _command(content)
     if command is not None:
@@ -95,57 +75,53 @@ def called(
     name: str,
     arguments: object,
 ) -> ToolCall:
-    """The call with these arguments, an object or its text, by our own name of its tool."""
+    """Return the call with these arguments, an object or its text, by our own name of its tool."""
     return _in_our_names(_tool_call(identifier, name, arguments), _ALL)
 
 
 def _plugged(content: Mapping[str, Any]) -> Iterator[ToolCall]:
     for name, read in plugins.load(GROUP, callable).items():
         try:
-            yield from plugins.called(
-                lambda found: list(found(content) or ()),
-                read,
-            )
+            yield from plugins.called(lambda reads: list(reads(content) or ()), read)
         except plugins.PluginError as error:
             raise plugins.PluginError(f"plug-in {name} ({GROUP}): {error}") from error
 
 
 def _find_calls(content: object) -> Iterator[ToolCall]:
     if isinstance(content, list):
-        for each in content:
-            yield from _find_calls(each)
+        for item in content:
+            yield from _find_calls(item)
     elif isinstance(content, dict):
-        for shape in _SHAPES:
-            name = _at(content, shape.name)
-            arguments = _at(content, shape.arguments)
-            fits = not shape.type or shape.type == content.get("type")
-            if fits and isinstance(name, str) and arguments is not None:
-                yield _in_our_names(
-                    _call(content, name, arguments),
-                    shape.our_names,
-                )
-                return
-        for key in _HOLDERS:
+        call = _call_in(content)
+        if call:
+            yield call
+            return
+        for key in _KEYS["holders"]:
             yield from _find_calls(content.get(key))
 
 
+def _call_in(content: Mapping[str, Any]) -> ToolCall | None:
+    """Return the call that an object is, by the first shape that it has."""
+    for shape, our_names in zip(
+        _DATA.shape,
+        _OUR_NAMES,
+        strict=True,
+    ):
+        name = _at(content, shape.name)
+        arguments = _at(content, shape.arguments)
+        fits = not shape.type or shape.type == content.get("type")
+        if fits and isinstance(name, str) and arguments is not None:
+            identifiers = (str(content[key]) for key in _KEYS["ids"] if content.get(key))
+            call = _tool_call(next(identifiers, ""), name, arguments)
+            return _in_our_names(call, our_names)
+    return None
+
+
 def _at(content: Mapping[str, Any], path: str) -> Any:
-    found: Any = content
+    value: Any = content
     for key in path.split("."):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
-
-
-def _call(
-    content: Mapping[str, Any],
-    name: str,
-    arguments: object,
-) -> ToolCall:
-    identifier = next(
-        (str(content[key]) for key in _IDS if content.get(key)),
-        "",
-    )
-    return _tool_call(identifier, name, arguments)
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 # Lists and objects within each other; Python can walk and write a few times as many
@@ -198,7 +174,15 @@ def has_too_many(text: str | bytes) -> bool:
         end = string.end()
         if count > MOST_VALUES:
             return True
-    return count + _marks(content, end, len(content)) > MOST_VALUES
+    return (
+        count
+        + _marks(
+            content,
+            end,
+            len(content),
+        )
+        > MOST_VALUES
+    )
 
 
 def excess(content: bytes) -> str:
@@ -241,10 +225,7 @@ def _without_escapes(content: bytes) -> bytes:
 
     A pattern that reads the escapes takes 80 bytes of memory for each of them.
     """
-    return content.replace(b"\\\\", b"").replace(
-        b'\\"',
-        b"",
-    )
+    return content.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
 def _marks(
@@ -253,7 +234,14 @@ def _marks(
     end: int,
 ) -> int:
     """Return the number of commas and opening brackets there: about as many as values."""
-    return sum(content.count(mark, start, end) for mark in (b",", b"[", b"{"))
+    return sum(
+        content.count(
+            mark,
+            start,
+            end,
+        )
+        for mark in (b",", b"[", b"{")
+    )
 
 
 def _tool_call(
@@ -261,7 +249,7 @@ def _tool_call(
     name: str,
     arguments: object,
 ) -> ToolCall:
-    """Arguments may come as an object or as its JSON text; other text is malformed."""
+    """Return the call; its arguments are an object or its JSON text, and other text malformed."""
     if is_deep(arguments):
         return ToolCall(identifier, name, "", None, TOO_DEEP)
     raw = _written(arguments)
@@ -273,27 +261,22 @@ def _tool_call(
             None,
             TOO_LONG,
         )
+    parsed: Any = arguments
     if isinstance(arguments, dict):
-        odd = _odd(raw, arguments)
-        return ToolCall(
-            identifier,
-            name,
-            raw,
-            None if odd else arguments,
-            odd,
-        )
-    parsed, odd = _parsed(raw)
+        fault = _odd(raw, arguments)
+    else:
+        parsed, fault = _parsed(raw)
     return ToolCall(
         identifier,
         name,
         raw,
-        None if odd else parsed,
-        odd,
+        None if fault else parsed,
+        fault,
     )
 
 
 def _parsed(raw: str) -> tuple[Any, str]:
-    """The arguments in this text, and what is wrong with it."""
+    """Return the arguments in this text, and what is wrong with it."""
     if has_too_many(raw):
         return None, TOO_MANY
     try:
@@ -312,7 +295,9 @@ def _odd(raw: str, arguments: object) -> str:
 
     No database keeps it, and a run takes it for malformed.
     """
-    return "" if not _ODD.search(raw) or is_json(arguments) else "NaN or Infinity, which is no JSON"
+    if not _ODD.search(raw) or is_json(arguments):
+        return ""
+    return "NaN or Infinity, which is no JSON"
 
 
 def _written(arguments: Any) -> str:
@@ -326,7 +311,7 @@ def _written(arguments: Any) -> str:
 
 
 def _in_our_names(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
-    """The call in our own names; a name that is not known stays.
+    """Return the call in our own names; a name that is not known stays.
 
     Where a command started is left out: the workspace of a log is not known.
     """
@@ -337,7 +322,7 @@ def _in_our_names(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
     name = names.get(call.name)
     command = _command(arguments) if name == BASH else None
     if command is not None:
-        rights = {key: arguments[key] for key in _RIGHTS if arguments.get(key)}
+        rights = {key: arguments[key] for key in _KEYS["rights"] if arguments.get(key)}
         return ToolCall(
             call.id,
             BASH,
@@ -349,10 +334,10 @@ def _in_our_names(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
 
 def _command(arguments: Mapping[str, Any]) -> str | None:
     """Return the command for bash, given as text or as words; None if there is none."""
-    given = arguments.get("command", arguments.get("cmd"))
-    if isinstance(given, list) and all(isinstance(word, str) for word in given):
-        return _script(given)
-    return given if isinstance(given, str) else None
+    command = arguments.get("command", arguments.get("cmd"))
+    if isinstance(command, list) and all(isinstance(word, str) for word in command):
+        return _script(command)
+    return command if isinstance(command, str) else None
 
 
 def _script(argv: Sequence[str]) -> str:

@@ -15,13 +15,16 @@ from agenteval.logs.json import (
     Found,
     Object,
     at,
+    call_at,
+    check_keys,
     code_at,
     count_at,
     full_part,
     name_at,
-    nested,
+    object_at,
     objects,
     read_members,
+    session_of,
     take_faults,
     text_at,
     usage_in,
@@ -29,7 +32,7 @@ from agenteval.logs.json import (
     when,
     words,
 )
-from agenteval.logs.packed import by_place, small
+from agenteval.logs.packed import small
 from agenteval.logs.tool_calls import bash_call, called
 from agenteval.trial.call import BASH
 from agenteval.trial.session import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
@@ -39,11 +42,11 @@ _LISTS = ("steps", "subagent_trajectories")
 
 
 def read_atif(path: Path) -> Found:
-    """The trajectory of a file, and those of sub-agents that are embedded in it."""
+    """Read the trajectory of a file, and those of sub-agents that are embedded in it."""
     reading = _Reading(
         path,
         "",
-        Building(_session(path)),
+        _begun(path),
     )
     skips = 0
     for item in walked(path, *_LISTS):
@@ -62,23 +65,23 @@ def _is_source(path: Path) -> bool:
     return path.name.endswith(".trajectory.json") and path.with_name("trajectory.json").exists()
 
 
-def _session(path: Path) -> Session:
+def _begun(path: Path) -> Building:
     """Return the session as the trial's own result names it: a trajectory may lack its model."""
-    session = Session(
-        by_place(path),
-        path=str(path),
-    )
+    building = session_of(path, agent="")
     folder = path.parent
+    if folder.name != "agent":
+        return building
     try:
-        result = small(folder.parent / "result.json") if folder.name == "agent" else None
+        result = small(folder.parent / "result.json")
     except (OSError, ValueError):
-        return session
-    known = at(result, "agent_info")
-    session.agent = text_at(known, "name")
-    session.version = text_at(known, "version")
-    session.model = text_at(known, "model_info", "name")
+        return building
+    agent = at(result, "agent_info")
+    session = building.session
+    session.agent = text_at(agent, "name")
+    session.version = text_at(agent, "version")
+    session.model = text_at(agent, "model_info", "name")
     session.project = text_at(result, "task_name")
-    return session
+    return building
 
 
 @dataclass(slots=True)
@@ -110,7 +113,7 @@ class _Reading:
                 yield from self._embedded(value, number)
         else:
             self._begin(key, value)
-            self.building.may_have({key: None}, *_LISTS)
+            check_keys(self.building, {key: None}, "atif.top")
         yield from take_faults(self.building, self.path, place)
 
     def _embedded(
@@ -123,11 +126,15 @@ class _Reading:
         session = Session(
             f"{own.id}/{name}", model=own.model, project=own.project, parent=own.id, path=own.path
         )
-        inner = _Reading(self.path, f"{self.prefix}sub-agent {number}, ", Building(session))
+        inner = _Reading(
+            self.path,
+            f"{self.prefix}sub-agent {number}, ",
+            Building(session),
+        )
         for key, value in trajectory.items():
             is_list = key in _LISTS and isinstance(value, list)
-            for one in value if is_list else [value]:
-                yield from inner.take(key, one)
+            for part in value if is_list else [value]:
+                yield from inner.take(key, part)
         yield inner.building.session
 
     def _begin(
@@ -136,17 +143,13 @@ class _Reading:
         value: object,
     ) -> None:
         session = self.building.session
-        is_name = key in {"session_id", "trajectory_id"} and not self.prefix
-        if is_name and (name := name_at({key: value}, key)):
-            # Several files of one session, continued or of sub-agents, bear one id.
-            self._names[key] = name
-            known = (self._names[one] for one in sorted(self._names))
-            session.id = "/".join(
-                [
-                    *known,
-                    self.path.name,
-                ]
-            )
+        if key in {"session_id", "trajectory_id"} and not self.prefix:
+            name = name_at({key: value}, key)
+            if name:
+                # Several files of one session, continued or of sub-agents, bear one id.
+                self._names[key] = name
+                names = [self._names[kind] for kind in sorted(self._names)]
+                session.id = "/".join([*names, self.path.name])
         elif key == "agent":
             session.agent = text_at(value, "name") or session.agent
             session.version = text_at(value, "version") or session.version
@@ -154,58 +157,56 @@ class _Reading:
 
 
 def _atif_step(building: Building, step: Object) -> None:
-    """A step that was copied from another file, as for a summary, is counted there."""
-    building.needs(step, "source")
-    building.may_have(step, "tool_calls", "observation", "metrics", "is_copied_context")
+    """Take a step; one that was copied from another file, as for a summary, is counted there."""
+    check_keys(building, step, "atif.step")
     if step.get("is_copied_context") is True:
         return
-    for observation in nested(step, "observation"):
-        building.may_have(observation, "results")
-    calls: list[LoggedCall] = []
-    if step.get("source") == "agent":
-        turn = building.turn()
-        turn.text = words(step.get("message"))
-        turn.model = text_at(step, "model_name")
-        turn.at = when(step.get("timestamp"))
-        turn.usage = usage_in(
-            step.get("metrics"),
-            "prompt_tokens",
-            "completion_tokens",
-            "reasoning_tokens",
-            "cached_tokens",
-        )
-        for item in objects(step.get("tool_calls")):
-            building.needs(item, "function_name", "arguments")
-            building.may_have(item, "tool_call_id")
-            calls.append(_call(item))
-            building.called(turn, calls[-1])
+    check_keys(building, step, "atif.observation")
+    calls = _atif_turn(building, step) if step.get("source") == "agent" else []
     for result in objects(at(step, "observation", "results")):
-        building.may_have(result, "source_call_id", "content")
+        check_keys(building, result, "atif.result")
         name = name_at(result, "source_call_id")
         call = building.take_call(name) if name else next(reversed(calls), None)
         if call:
-            building.set_reply(
-                call,
-                words(result.get("content")),
-            )
+            building.set_reply(call, words(result.get("content")))
+
+
+def _atif_turn(building: Building, step: Object) -> list[LoggedCall]:
+    turn = building.turn()
+    turn.text = words(step.get("message"))
+    turn.model = text_at(step, "model_name")
+    turn.at = when(step.get("timestamp"))
+    turn.usage = usage_in(
+        step.get("metrics"),
+        "prompt_tokens",
+        "completion_tokens",
+        "reasoning_tokens",
+        "cached_tokens",
+    )
+    for item in objects(step.get("tool_calls")):
+        check_keys(building, item, "atif.call")
+        building.called(turn, _call(item))
+    return turn.calls
 
 
 def _call(item: Object) -> LoggedCall:
-    """By Harbor's own names: Terminus types, and what ends with a new line is a command."""
-    arguments = at(item, "arguments")
-    name = text_at(item, "function_name")
-    typed = text_at(arguments, "keystrokes")
-    if name == "bash_command" and typed.endswith("\n") and typed.strip():
-        name = BASH
-        arguments = {"command": typed.strip("\n")}
-    elif name == "bash_command" and text_at(arguments, "command"):
-        name = BASH
-    call = called(
-        name_at(item, "tool_call_id"),
-        name,
-        {} if arguments is None else arguments,
+    """Return a call, by our own name where Harbor calls bash otherwise."""
+    typed = text_at(item, "arguments", "keystrokes")
+    if text_at(item, "function_name") == "bash_command":
+        # Terminus types, and what ends with a new line is a command
+        if typed.endswith("\n") and typed.strip():
+            command = {"command": typed.strip("\n")}
+            item = {**item, "function_name": BASH, "arguments": command}
+        elif text_at(item, "arguments", "command"):
+            item = {**item, "function_name": BASH}
+    return LoggedCall(
+        call_at(
+            item,
+            "tool_call_id",
+            "function_name",
+            "arguments",
+        )
     )
-    return LoggedCall(call, Recorded.UNKNOWN)
 
 
 _MOST = 20_000
@@ -225,34 +226,33 @@ _BAD_FORMAT = re.compile(
 
 
 def read_swe(path: Path) -> Found:
-    """The messages of a trajectory: `messages` or a list of mini-swe-agent, else `history`.
+    """Read a trajectory: its `messages` or list of mini-swe-agent, else its `history`.
 
     Old trajectories of SWE-agent have `trajectory` alone, a step each.
     """
-    session = Session(
-        by_place(path),
-        agent="mini-swe-agent",
-        path=str(path),
-    )
-    top = Building(session)
+    top = session_of(path, agent="mini-swe-agent")
+    session = top.session
     ways: dict[str, Building] = {}
 
     def take(key: str, value: Any) -> Found:
         if key not in _WAYS:
             _begin(session, key, value)
-            top.may_have({key: None}, *_WAYS)
+            check_keys(top, {key: None}, "swe-agent.top")
             yield from take_faults(top, path, "the file")
             return
-        building = ways.setdefault(
-            key,
-            Building(Session(path.name, path=str(path))),
-        )
+        building = ways.setdefault(key, session_of(path))
         if isinstance(value, dict) and len(building.session.turns) < _MOST:
             add = _step if key == "trajectory" else _message
             add(building, value)
             yield from take_faults(building, path, f"a part of {key or 'the list'}")
 
-    yield from read_members(path, take, "messages", "history", "trajectory")
+    yield from read_members(
+        path,
+        take,
+        "messages",
+        "history",
+        "trajectory",
+    )
     if ways:
         if "history" in ways or "trajectory" in ways:
             session.agent = "swe-agent"
@@ -293,18 +293,8 @@ def _model_in(config: object) -> str:
 def _message(building: Building, message: Object) -> None:
     role = text_at(message, "role") or _ROLES.get(str(message.get("object") or message.get("type")))
     if role is None:
-        building.needs(message, "role")
-    building.may_have(
-        message,
-        "tool_calls",
-        "content",
-        "action",
-        "extra",
-        "tool_call_ids",
-    )
-    building.may_have(message, "is_demo")
-    for extra in nested(message, "extra"):
-        building.may_have(extra, "interrupt_type", "response")
+        check_keys(building, message, "swe-agent.role")
+    check_keys(building, message, "swe-agent.message")
     # What somebody else did once is only shown to the model.
     if message.get("is_demo") is True:
         return
@@ -318,24 +308,21 @@ def _reply(building: Building, message: Object) -> None:
     turn = building.turn()
     _set_figures(turn, message)
     turn.text = words(message.get("content")) or _response_text(message)
+    check_keys(building, message, "swe-agent.calls")
     for item in objects(message.get("tool_calls")):
-        building.needs(item, "function")
-        for function in nested(item, "function"):
-            building.needs(function, "name", "arguments")
-        arguments = at(item, "function", "arguments")
-        name = text_at(item, "function", "name")
-        call = called(
-            name_at(item, "id"),
-            name,
-            "" if arguments is None else arguments,
+        named = {**object_at(item, "function"), "id": item.get("id")}
+        call = call_at(
+            named,
+            "id",
+            "name",
+            "arguments",
+            missing="",
         )
         building.called(turn, LoggedCall(call, Recorded.PENDING))
     if not turn.calls:
         for command in _commands(message, turn.text):
-            building.called(
-                turn,
-                LoggedCall(bash_call(command.strip("\n")), Recorded.PENDING),
-            )
+            call = bash_call(command.strip("\n"))
+            building.called(turn, LoggedCall(call, Recorded.PENDING))
 
 
 def _set_figures(turn: LoggedTurn, message: Object) -> None:
@@ -351,25 +338,24 @@ def _set_figures(turn: LoggedTurn, message: Object) -> None:
 
 
 def _response_text(response: Object) -> str:
-    """The text of a reply of the Responses API."""
-    parts = (words(one.get("content")) for one in objects(response.get("output")))
-    return "\n".join(part for part in parts if part)
+    """Return the text of a reply of the Responses API."""
+    parts = (words(item.get("content")) for item in objects(response.get("output")))
+    return "\n".join(filter(None, parts))
 
 
 def _commands(message: Object, text: str) -> list[str]:
     """Return the commands of a reply without tool calls: as the log has them, else as written."""
-    understood = [text_at(one, "command") for one in objects(at(message, "extra", "actions"))]
-    understood = [command for command in understood if command]
+    actions = objects(at(message, "extra", "actions"))
+    understood = [*filter(None, (text_at(action, "command") for action in actions))]
     if understood:
         return understood
     action = text_at(message, "action")
     if action:
         return [action]
     fences = _fenced(text)
-    commands = next(
-        (fences[tag] for tag in (*_TAGS, "") if tag in fences),
-        [],
-    )
+    tagged = (fences[tag] for tag in (*_TAGS, "") if tag in fences)
+    commands = next(tagged, [])
+    # With two it asked for none
     return commands if len(commands) == 1 else []
 
 
@@ -398,10 +384,7 @@ def _observation(building: Building, message: Object) -> None:
     output = words(message.get("content")) or text_at(message, "output")
     is_format_error = text_at(message, "extra", "interrupt_type") == "FormatError"
     is_bad = is_format_error or _BAD_FORMAT.search(output) is not None
-    names = message.get("tool_call_ids")
-    name = name_at(message, "tool_call_id") or name_at(message, "call_id")
-    name = str(names[0]) if isinstance(names, list) and names else name
-    call = building.take_call(name) or building.waiting()
+    call = building.take_call(_call_id(message)) or building.waiting()
     if call is not None:
         building.set_reply(call, output)
         _record(call, message, output, is_bad=is_bad)
@@ -412,16 +395,24 @@ def _observation(building: Building, message: Object) -> None:
     if is_format_error or (is_bad and has_reply):
         if not has_reply:
             _set_figures(building.turn(), message)
+        unread = _unread(message) or turns[-1].text
         call = LoggedCall(
             called(
                 "",
                 "bash",
-                _unread(message) or turns[-1].text,
-            )
+                unread,
+            ),
+            Recorded.MALFORMED,
         )
-        call.recorded = Recorded.MALFORMED
         turns[-1].calls.append(call)
         building.set_reply(call, output)
+
+
+def _call_id(message: Object) -> str:
+    names = message.get("tool_call_ids")
+    if isinstance(names, list) and names:
+        return str(names[0])
+    return name_at(message, "tool_call_id") or name_at(message, "call_id")
 
 
 def _record(
@@ -442,16 +433,15 @@ def _record(
 
 
 def _unread(message: Object) -> str:
-    """The reply that an error of its form is about; newer versions keep it there alone."""
+    """Return the reply that an error of its form is about; newer versions keep it there alone."""
     response = at(message, "extra", "response")
-    reply = at(
-        next(iter(objects(at(response, "choices"))), {}),
-        "message",
-    )
-    made = [at(one, "function") for one in objects(at(reply, "tool_calls"))]
-    made += [one for one in objects(at(response, "output")) if one.get("type") == "function_call"]
+    choices = objects(at(response, "choices"))
+    reply = at(choices[0], "message") if choices else None
+    functions = [at(item, "function") for item in objects(at(reply, "tool_calls"))]
+    items = objects(at(response, "output"))
+    functions += [item for item in items if item.get("type") == "function_call"]
     return (
-        "\n".join(text_at(one, "arguments") for one in made)
+        "\n".join(text_at(function, "arguments") for function in functions)
         or words(at(reply, "content"))
         or text_at(message, "extra", "model_response")
         or text_at(message, "extra", "response")
@@ -459,15 +449,13 @@ def _unread(message: Object) -> str:
 
 
 def _step(building: Building, step: Object) -> None:
+    """Take a step of an old trajectory, which has one command, as text."""
     action = text_at(step, "action").strip("\n")
     turn = building.turn()
     turn.text = text_at(step, "response")
     if not action.strip():
         return
-    call = LoggedCall(
-        bash_call(action),
-        said=words(step.get("observation")),
-    )
+    call = LoggedCall(bash_call(action), said=words(step.get("observation")))
     if _BLOCKED.match(call.said):
         call.recorded = Recorded.DENIED
     seconds = step.get("execution_time")

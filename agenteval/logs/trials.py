@@ -58,7 +58,7 @@ class Known:
 
 
 def quoted(session: Session, format_name: str) -> Known | None:
-    """The rules that a session's denials quote, where that program's do."""
+    """Return the rules that a session's denials quote, where that program's do."""
     dialect = dialects().get(format_name)
     if dialect is None or dialect.quoted is None:
         return None
@@ -73,12 +73,14 @@ def quoted(session: Session, format_name: str) -> Known | None:
 
 def _rules_next_to(session: Session, format_name: str) -> Known | None:
     """Return the first readable rules of the project's folder, or of the program's own."""
-    above = Path(session.path).parents
-    home = next(
-        (str(one.parent) for one in above if one.name in _LOGS),
-        "",
+    folders = Path(session.path).parents
+    homes = (str(folder.parent) for folder in folders if folder.name in _LOGS)
+    return _rules_at(
+        format_name,
+        session.project,
+        session.agent,
+        next(homes, ""),
     )
-    return _rules_at(format_name, session.project, session.agent, home)
 
 
 @cache
@@ -93,10 +95,7 @@ def _rules_at(
     dialect = dialects().get(format_name)
     for place in dialect.beside if dialect else _ALIKE.get(format_name, ()):
         reader, _, name = place.partition(":")
-        path = Path(
-            project,
-            name.format(agent=agent, home=home),
-        )
+        path = Path(project, name.format(agent=agent, home=home))
         is_known = bool(home) if "{home}" in name else PurePosixPath(project).is_absolute()
         try:
             if is_known and path.exists():
@@ -115,11 +114,19 @@ def alone(format_name: str, mode: str) -> Known | None:
     if dialect is None or dialect.unruled is None or not mode:
         return None
     policy = in_mode(dialect.unruled, mode)
-    return None if policy is dialect.unruled else Known(policy, f"{MODE}: {mode}", _COMMANDS)
+    return (
+        None
+        if policy is dialect.unruled
+        else Known(
+            policy,
+            f"{MODE}: {mode}",
+            _COMMANDS,
+        )
+    )
 
 
 def in_mode(policy: Policy, mode: str) -> Policy:
-    """The list as its harness takes it in the mode that a log names."""
+    """Return the list as its harness takes it in the mode that a log names."""
     return _in_mode(policy, mode) if mode else policy
 
 
@@ -130,7 +137,7 @@ def _in_mode(policy: Policy, mode: str) -> Policy:
     return dialect.in_mode(policy, mode) if dialect else policy
 
 
-def stops_at(
+def _stops_at(
     policy: Policy,
     call: ToolCall,
     verdict: Verdict,
@@ -146,18 +153,22 @@ def stops_at(
     if policy.engine is None or call.command is None or not isinstance(policy.engine, Stopping):
         return primary.evidence.text
     start = root or UNKNOWN_WORLD.root
-    return policy.engine.stops_at(call.command, start, start) or primary.evidence.text
+    return (
+        policy.engine.stops_at(
+            call.command,
+            start,
+            start,
+        )
+        or primary.evidence.text
+    )
 
 
 # Characters of what the model read of a call
 KEPT = 4_000
-_NOTHING = Policy(
-    "as recorded",
-    tools={BASH: ToolRule(BASH)},
-)
+_NOTHING = Policy("as recorded", tools={BASH: ToolRule(BASH)})
 _NO_TOOL = Policy("as recorded")
 # The classes that a command shows by itself, whatever the list: the taxonomy has them in a row.
-_IDS = [each.id for each in failure_classes()]
+_IDS = [failure_class.id for failure_class in failure_classes()]
 _SHAPES = frozenset(_IDS[_IDS.index("template-residue") : _IDS.index("tool-as-command")])
 PLAIN = "plain"
 # Commands whose verdicts are kept: agents repeat theirs
@@ -187,12 +198,13 @@ class LogJudge:
         for turn in session.turns:
             logged_calls = [call for call in turn.calls if call.recorded not in APART]
             for position, logged in enumerate(logged_calls):
-                by = allow_list if allow_list and allow_list.covers(logged.call) else None
+                covering = allow_list if allow_list and allow_list.covers(logged.call) else None
+                place = (len(turns), position)
                 records.append(
                     self._record(
                         logged,
-                        (len(turns), position),
-                        by,
+                        place,
+                        covering,
                         judge,
                         root,
                     )
@@ -200,13 +212,17 @@ class LogJudge:
             turns.append(_turn(turn, logged_calls))
         judged = Judged(
             session=session,
-            trial=_trial(session, turns, [logged.record for logged in records]),
+            trial=_trial(
+                session,
+                turns,
+                [logged.record for logged in records],
+            ),
             records=records,
             policies={allow_list.policy.name: allow_list.policy.digest} if allow_list else {},
             policy=allow_list.where if allow_list else "",
             differ=sum(map(differs, records)),
         )
-        return _redacted(judged, self.redactor) if self.redactor else judged
+        return _redact(judged, self.redactor) if self.redactor else judged
 
     def _record(
         self,
@@ -217,30 +233,35 @@ class LogJudge:
         root: str,
     ) -> LoggedRecord:
         call = _as_recorded(logged)
-        verdict = judge(call) if judge and allow_list else None
-        shape = _shape(call)
-        in_force = self._in_force(
-            call,
-            logged.recorded,
-            verdict,
-            allow_list,
-        )
-        stopped = stops_at(allow_list.policy, call, verdict, root) if verdict and allow_list else ""
-        reply = logged.said[:KEPT]
-        cut = len(logged.said) > KEPT
-        ran = logged.recorded in CARRIED_OUT and logged.exit_code is not None
+        verdict = None
+        derived = stopped = ""
+        if judge and allow_list:
+            verdict = judge(call)
+            derived = "allowed" if verdict.allowed else "denied"
+            stopped = _stops_at(allow_list.policy, call, verdict, root)
+        execution = None
+        if logged.recorded in CARRIED_OUT and logged.exit_code is not None:
+            is_cut = len(logged.said) > KEPT
+            execution = Execution(
+                logged.exit_code,
+                "",
+                logged.seconds or 0.0,
+                cut=is_cut,
+            )
         record = CallRecord(
             *place,
             call=call,
-            verdict=in_force,
-            reply=reply,
-            execution=Execution(logged.exit_code, "", logged.seconds or 0.0, cut=cut)
-            if ran
-            else None,
+            verdict=self._in_force(
+                call,
+                logged.recorded,
+                verdict,
+                allow_list,
+            ),
+            reply=logged.said[:KEPT],
+            execution=execution,
             harness=str(logged.recorded),
         )
-        derived = "" if verdict is None else "allowed" if verdict.allowed else "denied"
-        return LoggedRecord(record, derived, stopped, shape)
+        return LoggedRecord(record, derived, stopped, _shape(call))
 
     def _in_force(
         self, call: ToolCall, recorded: Recorded, verdict: Verdict | None, allow_list: Known | None
@@ -255,28 +276,21 @@ class LogJudge:
         if recorded is Recorded.INVALID_TOOL:
             policy = _NO_TOOL
         elif call.name not in policy.tools:
-            policy = replace(
-                policy,
-                tools={**policy.tools, call.name: ToolRule(call.name)},
-            )
+            tools = {**policy.tools, call.name: ToolRule(call.name)}
+            policy = replace(policy, tools=tools)
         return deny(call, policy)
 
     def _allow_list(self, session: Session) -> Known | None:
         if self.allowlist is not None:
-            return Known(
-                in_mode(self.allowlist, session.mode),
-                GIVEN,
-            )
+            return Known(in_mode(self.allowlist, session.mode), GIVEN)
         key = (session.project, session.agent)
         if session.rules and (quoted_list := quoted(session, self.format)):
             self._pool[key] = quoted_list
         allow_list = self._pool.get(key) or _rules_next_to(session, self.format)
         if allow_list is None:
             return alone(self.format, session.mode)
-        return replace(
-            allow_list,
-            policy=in_mode(allow_list.policy, session.mode),
-        )
+        policy = in_mode(allow_list.policy, session.mode)
+        return replace(allow_list, policy=policy)
 
 
 def differs(logged: LoggedRecord) -> bool:
@@ -288,39 +302,33 @@ def differs(logged: LoggedRecord) -> bool:
 
 @lru_cache(maxsize=8)
 def _judge_of(policy: Policy, root: str) -> Callable[[ToolCall], Verdict]:
-    return judge_many(
-        policy,
-        World(root=root) if root else UNKNOWN_WORLD,
-        distinct=DISTINCT,
-    )
+    world = World(root=root) if root else UNKNOWN_WORLD
+    return judge_many(policy, world, distinct=DISTINCT)
 
 
-_ask_shape = judge_many(_NOTHING, distinct=DISTINCT)
+_judge_shape = judge_many(_NOTHING, distinct=DISTINCT)
 
 
 def _shape(call: ToolCall) -> str:
     if call.command is None:
         return ""
-    primary = _ask_shape(call).primary
+    primary = _judge_shape(call).primary
     return primary.failure_class if primary and primary.failure_class in _SHAPES else PLAIN
 
 
 def _as_recorded(logged: LoggedCall) -> ToolCall:
-    """The call, malformed where the program could not take it."""
+    """Return the call, malformed where the program could not take it."""
     call = logged.call
     if logged.recorded is not Recorded.MALFORMED or call.malformed:
         return call
-    return replace(
-        call,
-        arguments=None,
-        malformed=logged.said[:200] or "invalid arguments",
-    )
+    why = logged.said[:200] or "invalid arguments"
+    return replace(call, arguments=None, malformed=why)
 
 
-def _turn(turn: LoggedTurn, kept: Sequence[LoggedCall]) -> Turn:
+def _turn(turn: LoggedTurn, logged_calls: Sequence[LoggedCall]) -> Turn:
     return Turn(
         text=turn.text,
-        calls=tuple(_as_recorded(one) for one in kept),
+        calls=tuple(map(_as_recorded, logged_calls)),
         finish_reason=turn.finish,
         usage=turn.usage,
         raw="",
@@ -352,34 +360,32 @@ def _trial(
     )
 
 
-def _redacted(judged: Judged, redactor: Redactor) -> Judged:
+def _redact(judged: Judged, redactor: Redactor) -> Judged:
     """Return everything that is stored of a session, redacted."""
     text = redactor.text
-    session = replace(
-        judged.session,
-        agent=text(judged.session.agent),
-        project=text(judged.session.project),
-        path=text(judged.session.path),
-        rules=[],
-    )
-    trial = replace(
-        judged.trial,
-        scenario=text(judged.trial.scenario),
-        turns=tuple(_clean_turn(turn, redactor) for turn in judged.trial.turns),
-    )
-    records = [_clean_record(record, redactor) for record in judged.records]
-    policy = text(judged.policy)
+    session = judged.session
+    trial = judged.trial
     return replace(
         judged,
-        session=session,
-        trial=trial,
-        records=records,
-        policy=policy,
+        session=replace(
+            session,
+            agent=text(session.agent),
+            project=text(session.project),
+            path=text(session.path),
+            rules=[],
+        ),
+        trial=replace(
+            trial,
+            scenario=text(trial.scenario),
+            turns=tuple(_redact_turn(turn, redactor) for turn in trial.turns),
+        ),
+        records=[_redact_record(record, redactor) for record in judged.records],
+        policy=text(judged.policy),
     )
 
 
-def _clean_turn(turn: Turn, redactor: Redactor) -> Turn:
-    calls = tuple(_clean(call, redactor) for call in turn.calls)
+def _redact_turn(turn: Turn, redactor: Redactor) -> Turn:
+    calls = tuple(_redact_call(call, redactor) for call in turn.calls)
     return replace(
         turn,
         text=redactor.text(turn.text),
@@ -387,41 +393,42 @@ def _clean_turn(turn: Turn, redactor: Redactor) -> Turn:
     )
 
 
-def _clean_record(logged: LoggedRecord, redactor: Redactor) -> LoggedRecord:
+def _redact_record(logged: LoggedRecord, redactor: Redactor) -> LoggedRecord:
+    record = logged.record
     record = replace(
-        logged.record,
-        call=_clean(logged.record.call, redactor),
-        reply=redactor.text(logged.record.reply),
-        verdict=_clean_verdict(logged.record.verdict, redactor),
+        record,
+        call=_redact_call(record.call, redactor),
+        reply=redactor.text(record.reply),
+        verdict=_redact_verdict(record.verdict, redactor),
     )
-    return logged._replace(
-        record=record,
-        offending=redactor.text(logged.offending),
-    )
+    return logged._replace(record=record, offending=redactor.text(logged.offending))
 
 
-def _clean(call: ToolCall, redactor: Redactor) -> ToolCall:
+def _redact_call(call: ToolCall, redactor: Redactor) -> ToolCall:
     arguments = None if call.arguments is None else redactor.value(call.arguments)
     raw = redactor.text(call.raw)
     if arguments is not None and call.command is None:
         raw = json.dumps(arguments)
+    name = redactor.text(call.name)
     return ToolCall(
-        call.id, redactor.text(call.name), raw, arguments, redactor.text(call.malformed)
+        call.id,
+        name,
+        raw,
+        arguments,
+        redactor.text(call.malformed),
     )
 
 
-def _clean_verdict(verdict: Verdict, redactor: Redactor) -> Verdict:
+def _redact_verdict(verdict: Verdict, redactor: Redactor) -> Verdict:
     if not verdict.findings:
         return verdict
-    return type(verdict)(tuple(_clean_finding(one, redactor) for one in verdict.findings))  # type: ignore[arg-type]
+    findings = tuple(_redact_finding(finding, redactor) for finding in verdict.findings)
+    return type(verdict)(findings)  # type: ignore[arg-type]
 
 
-def _clean_finding(finding: Finding, redactor: Redactor) -> Finding:
-    shown = redactor.text(finding.evidence.text)
-    span = finding.evidence
-    if shown != span.text:
-        span = Span(0, 0, shown)
-    return finding._replace(
-        evidence=span,
-        hint=redactor.text(finding.hint),
-    )
+def _redact_finding(finding: Finding, redactor: Redactor) -> Finding:
+    evidence = finding.evidence
+    shown = redactor.text(evidence.text)
+    if shown != evidence.text:
+        evidence = Span(0, 0, shown)
+    return finding._replace(evidence=evidence, hint=redactor.text(finding.hint))

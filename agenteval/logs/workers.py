@@ -5,6 +5,7 @@ the files. Workers end with this process: they ignore Ctrl-C, and stop when noth
 """
 
 import gc
+import itertools
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import cycle, islice
+from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
@@ -27,8 +28,7 @@ from agenteval.logs.packed import UNREADABLE
 from agenteval.logs.trials import LogJudge, differs
 from agenteval.policy.policy import Policy
 from agenteval.store.summaries import moment
-from agenteval.store.write import Entry, Judged, SessionTables
-from agenteval.trial.call import ToolCall
+from agenteval.store.write import Entry, Judged, LoggedRecord, SessionTables
 from agenteval.trial.redaction import Redactor
 from agenteval.trial.session import LONGEST_NAME, Session, Skipped
 
@@ -98,11 +98,7 @@ class Taken:
     # By what was recorded
     differing: Counter[str] = field(default_factory=Counter)
 
-    def add(
-        self,
-        how: str,
-        session: Counted,
-    ) -> None:
+    def add(self, how: str, session: Counted) -> None:
         self.sessions[how] += 1
         if how == "unchanged":
             return
@@ -142,10 +138,10 @@ class Intake:
     # The first file in which there was no session
     bare: str = ""
 
-    def skip(self, one: Skipped) -> None:
+    def skip(self, skipped: Skipped) -> None:
         self.skips += 1
         if self.skips <= NAMED:
-            self.skipped.append(one)
+            self.skipped.append(skipped)
 
     @property
     def has_news(self) -> bool:
@@ -196,9 +192,9 @@ class Reading:
 
     def of(self, unit: _Unit) -> Iterator[Found | Unread]:
         try:
-            found = FORMATS[unit.format].read(unit.path)
-            for one in islice(found, unit.share, None, unit.shares):
-                yield [one] if isinstance(one, Skipped) else self._judged(unit, one)
+            items = FORMATS[unit.format].read(unit.path)
+            for item in islice(items, unit.share, None, unit.shares):
+                yield [item] if isinstance(item, Skipped) else self._judged(unit, item)
         except (*UNREADABLE, *_ODD) as error:
             yield Unread(
                 Skipped(
@@ -208,17 +204,19 @@ class Reading:
                 )
             )
 
-    def _judged(
-        self,
-        unit: _Unit,
-        session: Session,
-    ) -> Found:
+    def _judged(self, unit: _Unit, session: Session) -> Found:
         """Return the results of a session; one that cannot be read stops no other."""
         try:
             return [*self._session(unit.format, session)]
         except _ODD as error:
             place = f"session {session.id[:LONGEST_NAME]}"
-            return [Skipped(str(unit.path), place, _why(error))]
+            return [
+                Skipped(
+                    str(unit.path),
+                    place,
+                    _why(error),
+                )
+            ]
 
     def remembers(self, format_name: str) -> bool:
         """Return True if rules that one session of the format quoted can judge a later one."""
@@ -233,9 +231,8 @@ class Reading:
         if not session.turns:
             yield EMPTY
             return
-        judge = self._judges.setdefault(
-            format_name, LogJudge(format_name, self.allowlist, self.redactor)
-        )
+        judge = LogJudge(format_name, self.allowlist, self.redactor)
+        judge = self._judges.setdefault(format_name, judge)
         for own in session.plain().by_model():
             if self.filters.fits(own):
                 yield self._counted(judge.judged(own))
@@ -243,18 +240,22 @@ class Reading:
                 yield LEFT_OUT
 
     def _counted(self, judged: Judged) -> Counted:
-        other = [one for one in judged.records if differs(one)]
+        records = judged.records
+        differing = [logged for logged in records if differs(logged)]
         return Counted(
             entry=self.tables.entry(judged),
             recorded=judged.session.outcomes,
-            derived=Counter(one.derived for one in judged.records if one.derived),
+            derived=Counter(logged.derived for logged in records if logged.derived),
             policy=judged.policy.partition(":")[0],
-            differ=[
-                f"{one.record.harness}, but {one.derived}: {_call_text(one.record.call)}"
-                for one in other[:SHOWN]
-            ],
-            differing=Counter(one.record.harness for one in other),
+            differ=list(map(_difference, differing[:SHOWN])),
+            differing=Counter(logged.record.harness for logged in differing),
         )
+
+
+def _difference(logged: LoggedRecord) -> str:
+    call = logged.record.call
+    text = call.command or f"{call.name} {call.raw}"
+    return f"{logged.record.harness}, but {logged.derived}: {text}"
 
 
 def reads_as(path: Path) -> list[str]:
@@ -265,21 +266,19 @@ def reads_as(path: Path) -> list[str]:
     formats = []
     for log in FORMATS.values():
         try:
-            first = list(islice(log.read(path), _FIRST)) if path.stat().st_size < _SMALL else []
+            is_small = path.stat().st_size < _SMALL
+            first = list(islice(log.read(path), _FIRST)) if is_small else []
         except (*UNREADABLE, *_ODD):
             continue
-        sessions = [one for one in first if not isinstance(one, Skipped)]
-        if len(sessions) == len(first) and any(one.calls for one in sessions):
+        sessions = [item for item in first if not isinstance(item, Skipped)]
+        has_calls = any(session.calls for session in sessions)
+        if has_calls and len(sessions) == len(first):
             formats.append(log.name)
     return formats
 
 
 def _why(error: BaseException) -> str:
     return getattr(error, "strerror", None) or str(error) or "no memory for it"
-
-
-def _call_text(call: ToolCall) -> str:
-    return call.command or f"{call.name} {call.raw}"
 
 
 # Bytes of logs from which on workers are worth their start
@@ -312,8 +311,10 @@ def workers_for(size: int, requested: int | None = None) -> int:
 class _Stream:
     """The results of one unit: messages that wait, and the number of things taken from it."""
 
-    number: int
     unit: _Unit
+    number: int
+    # One worker reads all of them, in their order
+    is_first: bool
     worker: "_Worker | None" = None
     waiting: deque[bytes] = field(default_factory=deque)
     taken_count: int = 0
@@ -332,7 +333,7 @@ class _Worker:
 class Workers:
     """`count` processes; with none of them everything is read here. To be closed.
 
-    Of a format that remembers what was read before, one worker reads all files.
+    Of a format that remembers what was read before, the first worker reads all files.
     """
 
     def __init__(
@@ -343,18 +344,26 @@ class Workers:
         self.lost_workers = 0
         self._reading = reading
         self._files = list[list[_Stream]]()
+        # Bytes that wait
         self._held = 0
-        # For the first worker alone
-        self._first = deque[_Stream]()
-        self._any = deque[_Stream]()
-        number = 0
+        # Units that no worker has yet, by whether the first one alone may take them
+        self._queues = {True: deque[_Stream](), False: deque[_Stream]()}
+        numbers = itertools.count()
         for name, path, size in files:
-            remembers = reading.remembers(name)
-            shares = max(1, count) if size >= SPLIT and not remembers else 1
+            is_first = reading.remembers(name)
+            shares = max(1, count) if size >= SPLIT and not is_first else 1
             units = [_Unit(name, path, share, shares) for share in range(shares)]
-            self._files.append([_Stream(number + at, unit) for at, unit in enumerate(units)])
-            (self._first if remembers else self._any).extend(self._files[-1])
-            number += shares
+            self._files.append(
+                [
+                    _Stream(
+                        unit,
+                        next(numbers),
+                        is_first,
+                    )
+                    for unit in units
+                ]
+            )
+            self._queues[is_first].extend(self._files[-1])
         self._workers: list[_Worker] = []
         for _ in range(count):
             self._fork()
@@ -366,11 +375,11 @@ class Workers:
         """
         streams = self._files[file]
         shares = [self._things(stream) for stream in streams]
-        for share in cycle(shares):
-            found = next(share, None)
-            if found is None:
+        for share in itertools.cycle(shares):
+            results = next(share, None)
+            if results is None:
                 break
-            yield found
+            yield results
         # Of a file that grows, one share may have more than another
         for stream in streams:
             stream.unwanted = stream.ended = True
@@ -386,13 +395,9 @@ class Workers:
     def _fork(self) -> None:
         forking = get_context("fork")
         own_end, worker_end = forking.Pipe()
-        inherited = [
-            own_end,
-            *(worker.pipe for worker in self._workers),
-        ]
-        process = forking.Process(
-            target=_work, args=(self._reading, worker_end, inherited), daemon=True
-        )
+        inherited = [own_end, *(worker.pipe for worker in self._workers)]
+        arguments = (self._reading, worker_end, inherited)
+        process = forking.Process(target=_work, args=arguments, daemon=True)
         process.start()
         # Else nobody would see that it died
         worker_end.close()
@@ -405,9 +410,9 @@ class Workers:
             if stream.waiting:
                 content = stream.waiting.popleft()
                 self._held -= len(content)
-                for found in loads(content):  # noqa: S301 -- what a fork of this process wrote
+                for results in loads(content):  # noqa: S301 -- what a fork of this process wrote
                     stream.taken_count += 1
-                    yield found
+                    yield results
             elif stream.ended:
                 return
             elif stream.worker is None:  # there is none, or it died
@@ -427,7 +432,7 @@ class Workers:
                 continue
             stream = self._next_for(worker)
             if stream is not None and (stream is current or self._held < HELD):
-                self._queue_of(stream).popleft()
+                self._queues[stream.is_first].popleft()
                 worker.stream, stream.worker = stream, worker
                 try:
                     worker.pipe.send(stream.unit)
@@ -435,34 +440,24 @@ class Workers:
                     self._bury(worker)
 
     def _next_for(self, worker: _Worker) -> _Stream | None:
-        queues = [self._any, self._first] if worker is self._workers[0] else [self._any]
-        for queue in queues:
+        heads = []
+        for is_first, queue in self._queues.items():
             while queue and queue[0].ended:
                 queue.popleft()
-        return min(
-            (queue[0] for queue in queues if queue),
-            key=_number,
-            default=None,
-        )
+            if queue and (not is_first or worker is self._workers[0]):
+                heads.append(queue[0])
+        return min(heads, key=_number, default=None)
 
-    def _queue_of(self, stream: _Stream) -> deque[_Stream]:
-        return self._any if self._any and self._any[0] is stream else self._first
-
-    def _receive(
-        self,
-        current: _Stream,
-        timeout: float | None,
-    ) -> None:
+    def _receive(self, current: _Stream, timeout: float | None) -> None:
         """Take what workers found; from those ahead no more than is to be held."""
         busy = [worker for worker in self._workers if self._may_receive(worker, current)]
         ready = set(wait([worker.pipe for worker in busy], timeout)) if busy else ()
         for worker in busy:
-            if worker.pipe not in ready:
-                continue
-            try:
-                self._take(worker, worker.pipe.recv_bytes())
-            except (EOFError, OSError):
-                self._bury(worker)
+            if worker.pipe in ready:
+                try:
+                    self._take(worker, worker.pipe.recv_bytes())
+                except (EOFError, OSError):
+                    self._bury(worker)
 
     def _may_receive(self, worker: _Worker, current: _Stream) -> bool:
         stream = worker.stream
@@ -470,11 +465,7 @@ class Workers:
             return False
         return stream is current or stream.unwanted or self._held < HELD
 
-    def _take(
-        self,
-        worker: _Worker,
-        content: bytes,
-    ) -> None:
+    def _take(self, worker: _Worker, content: bytes) -> None:
         stream = worker.stream
         if stream is None:
             return
@@ -516,16 +507,12 @@ def _work(
             _send(reading, pipe.recv(), pipe)
 
 
-def _send(
-    reading: Reading,
-    unit: _Unit,
-    pipe: Connection,
-) -> None:
+def _send(reading: Reading, unit: _Unit, pipe: Connection) -> None:
     batch: list[Found | Unread] = []
     size = 0
-    for found in reading.of(unit):
-        batch.append(found)
-        size += 1 + sum(len(one.entry.calls) for one in found if isinstance(one, Counted))
+    for results in reading.of(unit):
+        batch.append(results)
+        size += 1 + sum(len(item.entry.calls) for item in results if isinstance(item, Counted))
         if size >= AT_ONCE:
             pipe.send_bytes(dumps(batch))
             batch = []

@@ -193,9 +193,9 @@ def _sides(name: str, query: Query, store: str, *, calls: bool) -> list[Side]:
 
 def _of_file(name: str) -> list[Side]:
     tables = load_counts(Path(name))
-    from agenteval.logs import measured  # noqa: PLC0415 -- start-up: pydantic
+    from agenteval.logs import ingest  # noqa: PLC0415 -- start-up: pydantic
 
-    known = measured.cards(tables)
+    known = ingest.cards(tables)
     return [
         Side.of_counts(known[model], table.counts, [scenario for scenario, _ in table.trials])
         for model, table in tables.items()

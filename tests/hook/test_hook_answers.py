@@ -32,14 +32,27 @@ def project(tmp_path, monkeypatch, stopped) -> Path:
     return tmp_path / "project"
 
 
+@pytest.fixture
+def folder(stopped) -> Path:
+    """Where the resident process is to keep its log."""
+    folder = stopped / "agenteval/hook"
+    folder.mkdir(parents=True, mode=0o700)
+    return folder
+
+
 def words(harness: str = "claude-code", *, observe: bool = False, fail: str = "closed"):
     return command(harness, "../rules.toml", observe=observe, fail=fail)
 
 
+def ran(started: list[str], sent: str = "", **how) -> Done:
+    """What came of a program with this on its standard input."""
+    texts = {"capture_output": True, "text": True}
+    return subprocess.run(started, input=sent, timeout=60, check=False, **texts, **how)
+
+
 def asked(tool: str, arguments: dict, started: list[str], **more: str) -> Done:
     sent = {"tool_name": tool, "tool_input": arguments, "cwd": str(Path.cwd()), **more}
-    return subprocess.run(started, input=json.dumps(sent), capture_output=True, text=True,
-                          timeout=60, check=False)  # fmt: skip
+    return ran(started, json.dumps(sent))
 
 
 def reason(done: Done) -> str:
@@ -115,8 +128,7 @@ def test_a_path_that_is_none_is_denied_and_kept_whatever_the_hook_was_installed_
     assert reason(asked("Write", {"file_path": path}, words(observe=True))) == ""
     assert log(stopped)[-1]["ran"] is True
     sent = json.dumps({"tool": "write", "args": {"filePath": path}})
-    done = subprocess.run(words("opencode", fail="open"), input=sent, capture_output=True,
-                          text=True, timeout=60, check=False)  # fmt: skip
+    done = ran(words("opencode", fail="open"), sent)
     assert (done.returncode, "(blocked-path)" in done.stderr) == (2, True)
 
 
@@ -138,10 +150,8 @@ def test_a_defect_of_ours_is_kept_and_answered_as_the_hook_was_installed(
     assert (line["event"], line["reason"]) == ("unreadable", "RuntimeError: a defect")
 
 
-def test_a_denied_call_is_denied_where_the_log_cannot_be_written(project, stopped) -> None:
-    folder = stopped / "agenteval/hook"
-    (folder / "calls.jsonl").mkdir(parents=True)
-    folder.chmod(0o700)
+def test_a_denied_call_is_denied_where_the_log_cannot_be_written(project, folder) -> None:
+    (folder / "calls.jsonl").mkdir()
     assert "pipe-to-filter" in bash("touch x | head", words(fail="open"))
     assert "IsADirectoryError" in (folder / "resident.err").read_text()
     elsewhere = [*words(fail="open"), "--log", str(project.parent / "rules.toml/calls.jsonl")]
@@ -199,10 +209,8 @@ def test_a_policy_that_is_gone_or_broken_fails_as_it_was_installed(
     ],
 )
 def test_without_an_answer_it_fails_as_it_was_installed(
-    fail, observe, code, said, project, stopped
+    fail, observe, code, said, project, folder
 ) -> None:
-    folder = stopped / "agenteval/hook"
-    folder.mkdir(parents=True, mode=0o755)
     folder.chmod(0o755)
     done = asked("Bash", {"command": "touch x"}, words(fail=fail, observe=observe))
     assert (done.returncode, done.stdout, said in done.stderr) == (code, "", True)
@@ -210,9 +218,7 @@ def test_without_an_answer_it_fails_as_it_was_installed(
 
 
 @pytest.mark.parametrize("waiting", [0, 1])
-def test_a_process_that_takes_no_call_is_waited_for_so_long_only(waiting, project, stopped) -> None:
-    folder = stopped / "agenteval/hook"
-    folder.mkdir(parents=True, mode=0o700)
+def test_a_process_that_takes_no_call_is_waited_for_so_long_only(waiting, project, folder) -> None:
     (project / "here").touch()
     quick = (
         "import sys; from agenteval.hook import asking; asking.TIMEOUT = 0.5; "
@@ -225,8 +231,7 @@ def test_a_process_that_takes_no_call_is_waited_for_so_long_only(waiting, projec
         for _ in range(waiting):
             other = others.enter_context(socket.socket(socket.AF_UNIX))
             other.connect(os.path.relpath(folder / "socket"))
-        done = subprocess.run([sys.executable, "-c", quick, *guarded], capture_output=True,
-                              text=True, timeout=20, check=False)  # fmt: skip
+        done = ran([sys.executable, "-c", quick, *guarded])
     why = "takes no call" if waiting else "takes longer than 0.5 s"
     assert (done.returncode, done.stdout, why in done.stderr) == (0, "here\n", True)
 
@@ -266,10 +271,12 @@ def test_many_at_once_start_one_process_and_no_line_is_lost(project, stopped) ->
     assert [process.returncode for process in started] == [0] * 12
     assert [one["event"] for one in lines if "event" in one] == ["start", "policy"]
     assert sum(one.get("tool") == "Bash" for one in lines) == 12
+    running = ran(["pgrep", "-f", f"agenteval.hook.resident {stopped}/agenteval/hook$"])
+    assert running.stdout.split() == [str(resident(stopped))]
 
 
 def test_a_log_that_is_full_is_followed_by_the_next(tmp_path) -> None:
-    kept = ProductionLog(tmp_path / "calls.jsonl", most=2000, kept=2)
+    kept = ProductionLog(tmp_path / "calls.jsonl", most=2000, most_older=2)
     for number in range(100):
         kept.write({"number": number, "filler": "x" * 100})
     sizes = [path.stat().st_size for path in tmp_path.glob("calls.jsonl*")]
@@ -292,8 +299,7 @@ def test_a_log_that_is_full_is_followed_by_the_next(tmp_path) -> None:
 )
 def test_a_guarded_shell_runs_what_is_allowed_and_nothing_else(shell, out, code, project) -> None:
     (project / "script.sh").write_text("echo from a script")
-    done = subprocess.run([*words("guard"), "--", *shell], capture_output=True, text=True,
-                          input="echo from stdin\n", timeout=60, check=False)  # fmt: skip
+    done = ran([*words("guard"), "--", *shell], "echo from stdin\n")
     if out is not None:
         assert (done.stdout, done.returncode) == (out, code), done.stderr
     assert "from" not in done.stdout
@@ -310,20 +316,17 @@ def test_a_denial_moves_no_cursor(harness, quoted, project, stopped) -> None:
     else:
         started = words("opencode")
         sent = json.dumps({"tool": "bash", "args": {"command": command}})
-    done = subprocess.run(started, capture_output=True, text=True, input=sent, timeout=60,
-                          encoding="utf-8", check=False)  # fmt: skip
+    done = ran(started, sent, encoding="utf-8")
     assert "Denied by the allow list" in done.stderr
     assert [hex(ord(one)) for one in done.stderr if not one.isprintable() and one != "\n"] == []
 
 
 def test_a_guarded_shell_is_a_program_that_others_can_use(project, stopped, tmp_path) -> None:
     (tmp_path / "startup").write_text("echo from BASH_ENV\n")
-    made = subprocess.run([*AGENTEVAL, "guard", "--allowlist", "../rules.toml", "--write", "shell",
-                           "--", "bash"], capture_output=True, text=True, check=False)  # fmt: skip
-    assert made.returncode == 0, made.stderr
+    guard = [*AGENTEVAL, "guard", "--allowlist", "../rules.toml", "--write", "shell", "--", "bash"]
+    assert ran(guard).returncode == 0
     env = {**os.environ, "BASH_ENV": str(tmp_path / "startup")}
-    done = [subprocess.run(["./shell", "-c", text], capture_output=True, text=True, env=env,
-                           check=False) for text in ("echo 'a  b'", "echo a; ls x")]  # fmt: skip
+    done = [ran(["./shell", "-c", text], env=env) for text in ("echo 'a  b'", "echo a; ls x")]
     assert [(one.returncode, one.stdout) for one in done] == [(0, "a  b\n"), (126, "")]
     assert "(shell-chain): `;" in done[1].stderr
     assert [one["verdict"] for one in log(stopped) if "tool" in one] == ["allowed", "denied"]
@@ -336,28 +339,21 @@ def test_the_command_by_hand_says_what_the_harness_would_be_told(project) -> Non
 
 def test_status_tells_of_the_process_and_of_the_log(project, stopped) -> None:
     bash("touch x | head", words(), model="m")
-    told = subprocess.run([*AGENTEVAL, "hook", "status"], capture_output=True, text=True,
-                          check=True).stdout  # fmt: skip
+    told = ran([*AGENTEVAL, "hook", "status"]).stdout
     assert f"running, {resident(stopped)}" in told
     assert "m  denied: 1" in told
-    ended = subprocess.run([*AGENTEVAL, "hook", "stop"], capture_output=True, text=True, check=True)
-    assert ended.stdout.startswith("ended ")
+    assert ran([*AGENTEVAL, "hook", "stop"]).stdout.startswith("ended ")
 
 
-def test_status_reads_a_log_with_lines_that_are_none_of_ours(project, stopped) -> None:
-    folder = stopped / "agenteval/hook"
-    folder.mkdir(parents=True, mode=0o700)
+def test_status_reads_a_log_with_lines_that_are_none_of_ours(project, folder) -> None:
     (folder / "calls.jsonl").write_text('{}\n{"event":"a"}\n' + "[" * 3000 + "\n")
-    told = subprocess.run([*AGENTEVAL, "hook", "status"], capture_output=True, text=True,
-                          check=False)  # fmt: skip
+    told = ran([*AGENTEVAL, "hook", "status"])
     assert (told.returncode, told.stderr) == (0, "")
     assert told.stdout.endswith("  ?  ?  ?: 1\n  ?  a: \n")
 
 
 @pytest.mark.parametrize("held", [b"x12", b"\xff", b""])
-def test_a_pid_that_is_no_number_is_of_no_process(held, project, stopped) -> None:
-    folder = stopped / "agenteval/hook"
-    folder.mkdir(parents=True, mode=0o700)
+def test_a_pid_that_is_no_number_is_of_no_process(held, project, folder, stopped) -> None:
     (folder / "pid").write_bytes(held)
     assert bash("touch x", words()) == ""
     assert [one["event"] for one in log(stopped) if "event" in one] == ["start", "policy"]
@@ -388,13 +384,7 @@ def test_the_plug_in_answers_opencode_2_as_it_is_documented(project, tmp_path, s
     source = Path(asking.__file__).with_name("opencode_plugin.js").read_text()
     file.write_text(plugin(source, words("opencode"), fails_closed=True))
     host.write_text(HOST)
-    done = subprocess.run(
-        ["node", host, file, "touch x", "touch x | head"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    done = ran(["node", str(host), str(file), "touch x", "touch x | head"])
     allowed, denied, shape = done.stdout.splitlines()
     assert (allowed, shape) == ("", "default agenteval object")
     assert denied.startswith("Denied by the allow list rules (pipe-to-filter): `| head`.")

@@ -33,13 +33,10 @@ LETS_ALL = {"claude-code": ("--dangerously-skip-permissions",)}
 def started(name: str, url: str, env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
     """How the program is asked to play with our model, with all that it may do by its own rules."""
     if name == "claude-code":
-        more = {
-            "ANTHROPIC_API_KEY": "none",
-            "ANTHROPIC_BASE_URL": url,
-            "DISABLE_TELEMETRY": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "DISABLE_AUTOUPDATER": "1",
-        }
+        off = ("TELEMETRY", "AUTOUPDATER")
+        more = {f"DISABLE_{word}": "1" for word in off} | {
+            "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url,
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}  # fmt: skip
         tools = "Bash,Monitor"
         words = ["-p", "go", "--model", MODEL, "--tools", tools, "--allowedTools", tools]
         return words, env | more
@@ -67,38 +64,23 @@ class Place:
         for each in (self.project, self.home):
             each.mkdir()
         self.rules.write_text(RULES)
-        self.env = {
-            **os.environ,
-            "HOME": str(self.home),
-            "PWD": str(self.project),
-            "IS_SANDBOX": "1",
-        }
+        own = {"HOME": str(self.home), "PWD": str(self.project), "IS_SANDBOX": "1"}
+        self.env = {**os.environ, **own}
 
     def hook(self, *words: str) -> str:
-        asked = ("--for", self.name, "--user", "--yes")
-        done = subprocess.run(
-            [*AGENTEVAL, "hook", *words, *asked],
-            cwd=self.project,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        asked = [*AGENTEVAL, "hook", *words, "--for", self.name, "--user", "--yes"]
+        done = self.call(asked, self.env)
+        assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def call(self, words: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(words, cwd=self.project, env=env, capture_output=True, text=True,
+                              timeout=120, check=False, stdin=subprocess.DEVNULL)  # fmt: skip
 
     def played(self, found: str, url: str) -> str:
         """What the program says of its one session."""
         words, more = started(self.name, url, self.env)
-        done = subprocess.run(
-            [found, *words],
-            cwd=self.project,
-            env=more,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        done = self.call([found, *words], more)
         return done.stdout + done.stderr
 
     @property
@@ -194,9 +176,8 @@ PLACES = {
 def logged(name: str, home: Path, folder: Path) -> dict[str, str]:
     """What the program's own log tells of each call, and no more calls than were made."""
     store = folder / "store.db"
-    told = CliRunner().invoke(
-        app, ["ingest", name, str(home / PLACES[name]), "--store", str(store)]
-    )
+    words = ["ingest", name, str(home / PLACES[name]), "--store", str(store)]
+    told = CliRunner().invoke(app, words)
     assert told.exit_code == 0, told.output
     with closing(sqlite3.connect(store)) as rows:
         found = rows.execute('SELECT raw, harness FROM "call"').fetchall()

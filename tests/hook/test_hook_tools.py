@@ -15,77 +15,42 @@ from agenteval.hook.tool_inputs import Effect, read_call
 from agenteval.logs.chat import read_hook_log as read_log
 
 RULES = '[bash]\nallow = ["ls", "ls *", "git status"]\n'
+PASS = f'other_tools = "pass"\n{RULES}'
 BAD = "rm x"
-# Each carries `rm x` in another way; {} is its place.
-SHAPES = [
-    {"command": BAD},
-    {"Command": BAD},
-    {" command": BAD},
-    {"comm\u200band": BAD},
-    {"\uff43ommand": BAD},
-    {"COMMAND\0": BAD},
-    {"cmd": BAD},
-    {"shell_command": BAD},
-    {"commandLine": BAD},
-    {"script": BAD},
-    {"command": ["rm", "x"]},
-    {"argv": ["rm", "x"]},
-    {"commands": ["ls", BAD]},
-    {"commands": [["ls"], ["rm", "x"]]},
-    {"commands": ["ls", {"command": BAD}]},
-    {"command": ["ls", {"run": BAD}]},
-    {"command": ["ls", ["bash", "-c", BAD]]},
-    {"command": ["ls", {"x": BAD}]},
-    {"commands": [{"command": "ls"}, {"command": BAD}]},
-    {"command": ["ls -l", BAD]},
-    {"command": ["bash", "-lc", BAD]},
-    {"command": ["/bin/sh", "-c", BAD]},
-    {"command": "rm", "args": ["x"]},
-    {"command": "ls", "args": "; rm x"},
-    {"program": "rm", "args": ["x"]},
-    {"command": "ls", "options": "; rm x"},
-    {"command": "git", "flags": ["push"]},
-    {"command": "git", "subcommand": "push"},
-    {"args": {"command": BAD}},
-    {"args": '{"command": "rm x"}'},
-    {"arguments": [{"input": {"cmd": BAD}}]},
-    {"tool_calls": [{"tool": "bash", "parameters": {"command": BAD}}]},
-    {"command": "ls", " command": BAD},
-    {"command": "ls", "script": BAD},
-    {"command": "ls", "stdin": BAD},
-    {"command": "ls", "env": {"PATH": "/tmp/evil"}},
-    {"command": "ls", "env": ["LD_PRELOAD=/tmp/evil.so"]},
-    {"command": "ls", "cwd": "/etc"},
-    {"command": "ls", "workingDirectory": "/etc"},
-    {"args": {"command": "ls"}, "cwd": "/etc"},
-    {"command": "ls", "shell": "/tmp/evil/bash"},
-    {"command": "ls", "shell": "powershell"},
-    {"code": BAD, "language": "bash"},
-    {"code": "import os; os.system('rm x')", "language": "python"},
-    {"code": BAD},
-    {"cmd": {"text": BAD}},
-    {"command": [{"value": BAD}]},
-    {"steps": [{"run": BAD}]},
-    {"exec": {"argv": ["rm", "x"]}},
-    {"command": {"program": "rm", "args": ["x"]}},
-    {"command_base64": "cm0geA=="},
-    {"command": "ls\nrm x"},
-    {"commands": BAD},
-]
+FOLDER = Path(__file__).parent
+
+
+def rows(name: str) -> list:
+    return [json.loads(line) for line in (FOLDER / name).read_text().splitlines()]
+
+
+# Each carries `rm x` in another way.
+SHAPES = rows("command_shapes.jsonl")
 NAMES = [
     *("Bash", "bash", "BASH", "Bash ", "\u3000Bash", "\uff22\uff41\uff53\uff48", "Ba\u200bsh"),
     *("Monitor", "PowerShell", "mcp__shell__exec", "mcp__win__powershell", "exec_command"),
+    *("run_shell_command", "local_shell", "execute_command", "some_tool", "B\u0430sh"),
     *(
-        "run_shell_command",
-        "local_shell",
-        "execute_command",
-        "some_tool",
-        "B\u0430sh",
         "unified_exec",
+        "Bash\0",
+        "Bash\n",
+        "Re\x07ad",
+        "\ud800",
+        " ",
+        "Read",
+        "Glob",
+        "BashOutput",
+        "TodoWrite",
     ),
-    *("Bash\0", "Bash\n", "Re\x07ad", "\ud800", " ", "Read", "Glob", "BashOutput", "TodoWrite"),
 ]
+CALLS = [(tool, shape) for tool in NAMES for shape in SHAPES]
 HARNESSES = ["claude-code", "codex", "opencode"]
+
+
+def passed_by(policy, calls: list) -> list:
+    """The calls that a policy lets go on."""
+    readings = [read_call("", *call, "/w", "/w") for call in calls]
+    return [one for one in readings if not decide(one, policy, "/w").denial]
 
 
 def payload(harness: str, tool: str, arguments: object) -> bytes:
@@ -124,23 +89,12 @@ def hook(tmp_path) -> Hook:
     return Hook(tmp_path)
 
 
-@pytest.mark.parametrize("rules", [RULES, f'other_tools = "pass"\n{RULES}'], ids=["deny", "pass"])
+@pytest.mark.parametrize("rules", [RULES, PASS], ids=["deny", "pass"])
 @pytest.mark.parametrize("harness", HARNESSES)
 def test_no_tool_of_any_name_carries_a_denied_command_through(harness, rules, tmp_path) -> None:
     hook = Hook(tmp_path, rules)
-    passed = [(tool, shape) for tool in NAMES for shape in SHAPES
-              if not hook.denial(harness, tool, shape)]  # fmt: skip
-    assert (passed, len(NAMES) * len(SHAPES) > 1000) == ([], True)
-
-
-@pytest.mark.parametrize("rules", [RULES, f'other_tools = "pass"\n{RULES}'], ids=["deny", "pass"])
-def test_nor_does_one_through_the_approver_of_inspect(rules, tmp_path) -> None:
-    (tmp_path / "rules.toml").write_text(rules)
-    policy = load_policy(str(tmp_path / "rules.toml"), roots=())
-    calls = [(tool, shape) for tool in NAMES for shape in SHAPES]
-    passed = [call for call in calls
-              if not decide(read_call("", *call, "/w", "/w"), policy, "/w").denial]  # fmt: skip
-    assert passed == []
+    passed = [call for call in CALLS if not hook.denial(harness, *call)]
+    assert (passed, len(CALLS) > 1000) == ([], True)
 
 
 LISTS = {
@@ -158,11 +112,9 @@ def test_nor_does_one_under_the_rules_of_another_harness(name, tmp_path) -> None
     (tmp_path / name).write_text(text if isinstance(text, str) else json.dumps(text))
     policy = load_any(str(tmp_path / name), roots=())
     # `ls` in another folder, or with an input, is what these rules allow of Bash too.
-    shapes = [shape for shape in SHAPES if not {"stdin", "cwd", "workingDirectory"} & {*shape}]
-    calls = [(tool, shape) for tool in NAMES for shape in shapes]
-    passed = [call for call in calls
-              if not decide(read_call("", *call, "/w", "/w"), policy, "/w").denial]  # fmt: skip
-    assert (passed, len(shapes) > 30) == ([], True)
+    others = {"stdin", "cwd", "workingDirectory"}
+    calls = [(tool, shape) for tool, shape in CALLS if others.isdisjoint(shape)]
+    assert (passed_by(policy, calls), len(calls) > 900) == ([], True)
 
 
 def test_a_rule_of_another_harness_that_names_a_server_opens_its_tools(tmp_path) -> None:
@@ -176,54 +128,21 @@ def test_a_rule_of_another_harness_that_names_a_server_opens_its_tools(tmp_path)
     assert denied == ["mcp__other__exec", "TodoWrite"]
 
 
-GOOD = [
-    ("Monitor", {"command": "ls -l", "description": "x", "timeout_ms": 5}),
-    ("mcp__shell__exec", {"command": "ls"}),
-    ("mcp__shell__exec", {"args": {"command": "git status"}}),
-    ("mcp__shell__exec", {"command": ["git", "status"]}),
-    ("mcp__shell__exec", {"command": "git", "args": ["status"]}),
-    ("mcp__shell__exec", {"commands": ["ls", "git status"]}),
-    ("local_shell", {"command": ["bash", "-lc", "ls -l"], "timeout_ms": 1000}),
-    ("exec_command", {"cmd": "ls", "shell": "/bin/bash", "login": True, "yield_time_ms": 1000}),
-    ("run_shell_command", {"command": "ls", "description": "the files"}),
-    ("run_code", {"code": "ls", "language": "bash"}),
-    ("write_stdin", {"session_id": 1, "chars": ""}),
-    ("write_stdin", {"session_id": 1, "chars": "ls\n"}),
-    ("bash\u00a0", {"command": "ls"}),
-    ("BashOutput", {"bash_id": "1", "filter": "x"}),
-    ("KillShell", {"shell_id": "1"}),
-    ("Task", {"description": "x", "prompt": "rm x", "subagent_type": "y", "command": "/z"}),
-    ("str_replace_based_edit_tool", {"command": "view", "path": "x"}),
-    ("Read", {"file_path": "x"}),
-    ("WebSearch", {"query": "x"}),
-]
-
-
 @pytest.mark.parametrize("harness", HARNESSES)
 def test_what_a_list_allows_passes_under_any_name(harness, hook) -> None:
-    denied = [(tool, said) for tool, given in GOOD if (said := hook.denial(harness, tool, given))]
-    assert denied == []
-
-
-# A tool that nobody knows, with an allowed command and a text that may be another.
-DECOYS = [
-    ("mcp__x__y", {"command": "ls", "do": BAD}),
-    ("mcp__x__y", {"command": "ls", "pipeline": ["ls", BAD]}),
-    ("mcp__x__y", {"command": "ls", "args": {"0": f"; {BAD}"}}),
-    ("mcp__x__y", {"command": "ls", "a": [{"b": {"c": BAD}}]}),
-    ("write_stdin", {"session_id": 1, "data": f"{BAD}\n"}),
-    ("write_stdin", {"session_id": 1, "chars": ["rm", "x"]}),
-]
+    denials = [hook.denial(harness, *call) for call in rows("harmless_calls.jsonl")]
+    assert [*filter(None, denials)] == []
 
 
 @pytest.mark.parametrize("harness", HARNESSES)
 def test_an_allowed_command_is_no_cover_for_what_is_not_read(harness, hook) -> None:
-    passed = [given for tool, given in DECOYS if not hook.denial(harness, tool, given)]
+    """An unknown tool, with an allowed command and a text that may be another."""
+    passed = [call for call in rows("decoys.jsonl") if not hook.denial(harness, *call)]
     assert passed == []
 
 
 def test_what_is_not_read_passes_where_the_list_lets_other_tools_pass(tmp_path) -> None:
-    hook = Hook(tmp_path, f'other_tools = "pass"\n{RULES}')
+    hook = Hook(tmp_path, PASS)
     said = [
         bool(hook.denial("claude-code", "mcp__x__y", {"command": command, "then": "x"}))
         for command in ("ls", BAD)
@@ -317,15 +236,9 @@ LISTED = '[tools.PowerShell]\n[tools."mcp__db__query"]\n[tools.other]\n' + RULES
         (LISTED, "MCP__DB__query", {"sql": "x"}, None, ""),
         (LISTED, "other", {}, None, ""),
         (LISTED, "another", {}, "unknown", "not in the list"),
-        (f'other_tools = "pass"\n{RULES}', "mcp__db__query", {"sql": "x"}, "unknown", ""),
-        (f'other_tools = "pass"\n{RULES}', "Edit", {"file_path": "x"}, "no effect", ""),
-        (
-            f'other_tools = "pass"\n{RULES}',
-            "PowerShell",
-            {"command": "ls"},
-            "unreadable",
-            "read by",
-        ),
+        (PASS, "mcp__db__query", {"sql": "x"}, "unknown", ""),
+        (PASS, "Edit", {"file_path": "x"}, "no effect", ""),
+        (PASS, "PowerShell", {"command": "ls"}, "unreadable", "read by"),
     ],
 )
 def test_a_tool_that_nobody_knows_is_denied_unless_the_list_says_otherwise(
@@ -340,7 +253,7 @@ def test_a_tool_that_nobody_knows_is_denied_unless_the_list_says_otherwise(
 
 
 def test_the_line_for_other_tools_is_extended_and_part_of_the_digest(tmp_path) -> None:
-    (tmp_path / "base.toml").write_text(f'other_tools = "pass"\n{RULES}')
+    (tmp_path / "base.toml").write_text(PASS)
     extended, denies = 'extends = "./base.toml"\n', 'other_tools = "deny"\n'
     lists = {"own": extended, "back": extended + denies, "plain": RULES, "said": denies + RULES}
     found = {}
@@ -397,17 +310,14 @@ def test_install_says_which_tools_are_judged_and_which_pass(tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("arguments", "effect"),
     [
-        (
-            {"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a": {"command": "ls"}}}}}}}}},
-            Effect.UNREADABLE,
-        ),
-        ({"a": [[[[[[[[[{"command": "ls"}]]]]]]]]]}, Effect.UNREADABLE),
-        ({"command": 5}, Effect.UNKNOWN),
-        ({"command": None}, Effect.UNKNOWN),
-        ({"command": ""}, Effect.UNKNOWN),
-        ({"run": True}, Effect.UNKNOWN),
-        ({"description": "rm x"}, Effect.UNKNOWN),
+        ('{"a": ' * 8 + '{"command": "ls"}' + "}" * 8, Effect.UNREADABLE),
+        ('{"a": [[[[[[[[[{"command": "ls"}]]]]]]]]]}', Effect.UNREADABLE),
+        ('{"command": 5}', Effect.UNKNOWN),
+        ('{"command": null}', Effect.UNKNOWN),
+        ('{"command": ""}', Effect.UNKNOWN),
+        ('{"run": true}', Effect.UNKNOWN),
+        ('{"description": "rm x"}', Effect.UNKNOWN),
     ],
 )
 def test_what_carries_no_command_that_can_be_found_is_not_taken_for_one(arguments, effect) -> None:
-    assert read_call("", "some_tool", arguments, "/w", "/w").effect is effect
+    assert read_call("", "some_tool", json.loads(arguments), "/w", "/w").effect is effect

@@ -19,7 +19,6 @@ from agenteval.hook.installing import command
 AGENTEVAL = [sys.executable, "-m", "agenteval"]
 FILES = 128
 SIGNS = "Traceback"
-CALL = json.dumps({"tool_name": "Bash", "tool_input": {"command": "rm x"}})
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 
 
@@ -93,10 +92,9 @@ def test_600_connections_with_128_descriptors_hold_nobody_up(sent, few_files, pl
     for peer in peers:
         peer.close()
     errors = (place / "resident.err").read_text()
-    assert (verdicts, seconds < 1.5, seen, resident(place), errors) == (
-        ["denied", "allowed"],
-        *(True, (True, True), few_files, ""),
-    )
+    assert (verdicts, seen, resident(place), errors) == (
+        ["denied", "allowed"], (True, True), few_files, "")  # fmt: skip
+    assert seconds < 1.5
 
 
 def test_out_of_descriptors_it_turns_away_and_goes_on(few_files, place) -> None:
@@ -111,9 +109,8 @@ def test_out_of_descriptors_it_turns_away_and_goes_on(few_files, place) -> None:
     resource.prlimit(few_files, resource.RLIMIT_NOFILE, (FILES, hard))
     later = ask()[0]
     errors = (place / "resident.err").read_text()
-    assert (set(met), later, resident(place), errors.count("\n") < 5, SIGNS in errors) == (
-        *({"denied without an answer"}, "denied", few_files, True, False),
-    )
+    assert (set(met), later, resident(place)) == ({"denied without an answer"}, "denied", few_files)
+    assert (errors.count("\n") < 5, SIGNS in errors) == (True, False)
 
 
 @pytest.mark.slow
@@ -161,10 +158,8 @@ def test_a_stopped_process_fails_as_installed_in_under_a_second(fail, becomes, p
         verdict, error, seconds = ask(fail)
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert (verdict, seconds < 1, f"the resident process {pid} is stopped" in error) == (
-        *(becomes, True, True),
-    )
-    assert (error.count("\n"), ask()[0]) == (1, "denied")
+    assert (verdict, f"the resident process {pid} is stopped" in error) == (becomes, True)
+    assert (error.count("\n"), seconds < 1, ask()[0]) == (1, True, "denied")
 
 
 def test_a_stopped_process_with_a_full_queue_fails_in_under_two_seconds(place) -> None:
@@ -183,9 +178,8 @@ def test_a_stopped_process_with_a_full_queue_fails_in_under_two_seconds(place) -
     os.kill(pid, signal.SIGCONT)
     for peer in peers:
         peer.close()
-    assert (verdict, "is stopped" in error, seconds < 1) == (
-        *("denied without an answer", True, True),
-    )
+    assert (verdict, "is stopped" in error) == ("denied without an answer", True)
+    assert seconds < 1
 
 
 def test_hook_stop_ends_a_stopped_process(place) -> None:
@@ -278,24 +272,19 @@ def others_link(place: Path) -> None:
     os.chown(place.parent, 65534, 65534, follow_symlinks=False)
 
 
-PLANTED = {
-    planted_link: "is a link or no folder: move it out of the way",
-    planted_file: "is a link or no folder: move it out of the way",
-    open_folder: "is open to others: chmod 700 it, as its owner",
-    open_parent: "everybody may write to",
-}
-AS_ROOT = {
-    others_folder: "is another user's: set XDG_STATE_HOME",
-    others_parent: "is another user's: set XDG_STATE_HOME",
-    others_link: "is another user's: set XDG_STATE_HOME",
-}
+PLANTED = [
+    (planted_link, "is a link or no folder: move it out of the way"),
+    (planted_file, "is a link or no folder: move it out of the way"),
+    (open_folder, "is open to others: chmod 700 it, as its owner"),
+    (open_parent, "everybody may write to"),
+]
+PLANTED += [
+    pytest.param(plant, "is another user's: set XDG_STATE_HOME", marks=root)
+    for plant in (others_folder, others_parent, others_link)
+]
 
 
-@pytest.mark.parametrize(
-    ("plant", "why"),
-    [*PLANTED.items(), *(pytest.param(*case, marks=root) for case in AS_ROOT.items())],
-    ids=lambda case: getattr(case, "__name__", ""),
-)
+@pytest.mark.parametrize(("plant", "why"), PLANTED, ids=lambda case: getattr(case, "__name__", ""))
 def test_a_state_folder_that_is_planted_is_refused_in_a_line(plant, why, place) -> None:
     plant(place)
     verdict, error, _ = ask()
@@ -303,18 +292,3 @@ def test_a_state_folder_that_is_planted_is_refused_in_a_line(plant, why, place) 
     started = subprocess.run([sys.executable, "-m", "agenteval.hook.resident", str(place)],
                              capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
     assert (started.returncode, why in started.stderr, started.stderr.count("\n")) == (1, True, 1)
-
-
-def test_ten_first_calls_at_once_leave_one_process(place) -> None:
-    words = command("claude-code", "rules.toml", observe=False, fail="closed")
-    asking = [
-        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(10)
-    ]
-    answers = [one.communicate(CALL, timeout=60)[0] for one in asking]
-    running = subprocess.run(["pgrep", "-f", f"agenteval.hook.resident {place}$"],
-                             capture_output=True, text=True, check=False)  # fmt: skip
-    assert ([('"deny"' in one) for one in answers], running.stdout.split()) == (
-        [True] * 10,
-        [str(resident(place))],
-    )

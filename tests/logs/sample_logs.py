@@ -5,6 +5,7 @@ import io
 import json
 import sqlite3
 import zipfile
+from pathlib import Path
 
 RULES = [
     {"permission": "*", "pattern": "*", "action": "allow"},
@@ -16,6 +17,11 @@ DENIAL = (
     f"Here are some of the relevant rules {json.dumps(RULES)}"
 )
 LISTS, PIPES = "uv run scripts/notes.py list", "uv run scripts/notes.py list | head"
+
+
+def sample(file):
+    """A log that stands in a file, as a program wrote it."""
+    return Path(__file__).with_name("samples").joinpath(file).read_text()
 
 
 def jsonl(*values):
@@ -62,13 +68,8 @@ def claude():
 
 
 def part(number, tool, state):
-    return {
-        "id": f"prt_{number}",
-        "type": "tool",
-        "tool": tool,
-        "callID": f"c{number}",
-        "state": state,
-    }
+    named = {"id": f"prt_{number}", "callID": f"c{number}"}
+    return {"type": "tool", "tool": tool, "state": state, **named}
 
 
 OPENCODE = [
@@ -83,32 +84,23 @@ OPENCODE = [
     (part(8, "bash", {"status": "pending", "input": {}, "raw": ""}), "pending"),
     (part(9, "bash", {"status": "error", "input": {"command": "rm z"}, "error": "Denied by the allow list demo (x): `rm`."}), "denied"),
 ]  # fmt: skip
+BEGAN = 1_760_000_000_000
 INFO = {
     "id": "ses_1",
     "version": "1.18.33",
     "directory": "/srv/proj",
     "agent": "worker",
-    "time": {"created": 1_760_000_000_000},
+    "time": {"created": BEGAN},
 }
 
 
 def opencode_messages():
     for number, (one, _) in enumerate(OPENCODE):
         parts = [one, {**one, "id": "prt_again"}] if number == 8 else [one]
-        yield (
-            {
-                "id": f"msg_{number}",
-                "role": "assistant",
-                "agent": "worker",
-                "modelID": "qwen",
-                "time": {
-                    "created": 1_760_000_000_000 + number,
-                    "completed": 1_760_000_000_500 + number,
-                },
-                "tokens": {"input": 10, "output": 5, "reasoning": 1, "cache": {"read": 2}},
-            },
-            parts,
-        )
+        times = {"created": BEGAN + number, "completed": BEGAN + 500 + number}
+        tokens = {"input": 10, "output": 5, "reasoning": 1, "cache": {"read": 2}}
+        named = {"id": f"msg_{number}", "role": "assistant", "agent": "worker", "modelID": "qwen"}
+        yield {**named, "time": times, "tokens": tokens}, parts
 
 
 def export():
@@ -129,20 +121,21 @@ def run_json():
 def database(path):
     """As OpenCode 1.2 and later have it; its last message is still in the WAL. Keep it open."""
     store = sqlite3.connect(path, isolation_level=None)
-    store.execute("PRAGMA journal_mode=WAL")
-    store.execute("PRAGMA wal_autocheckpoint=0")
-    store.execute("CREATE TABLE session (id, parent_id, directory, version, agent)")
-    store.execute("CREATE TABLE message (id, session_id, time_created, data)")
-    store.execute("CREATE TABLE part (id, message_id, data)")
-    store.execute("INSERT INTO session VALUES ('ses_1', NULL, '/srv/proj', '1.18.33', 'worker')")
+    for statement in (
+        "PRAGMA journal_mode=WAL",
+        "PRAGMA wal_autocheckpoint=0",
+        "CREATE TABLE session (id, parent_id, directory, version, agent)",
+        "CREATE TABLE message (id, session_id, time_created, data)",
+        "CREATE TABLE part (id, message_id, data)",
+        "INSERT INTO session VALUES ('ses_1', NULL, '/srv/proj', '1.18.33', 'worker')",
+    ):
+        store.execute(statement)
     for at, (info, parts) in enumerate(opencode_messages()):
         without = {k: v for k, v in info.items() if k != "id"}
         row = (info["id"], "ses_1", at, json.dumps(without))
         store.execute("INSERT INTO message VALUES (?, ?, ?, ?)", row)
-        for one in parts:
-            store.execute(
-                "INSERT INTO part VALUES (?, ?, ?)", (one["id"], info["id"], json.dumps(one))
-            )
+        rows = [(one["id"], info["id"], json.dumps(one)) for one in parts]
+        store.executemany("INSERT INTO part VALUES (?, ?, ?)", rows)
     return store
 
 
@@ -157,13 +150,10 @@ SECOND = [
 def second_database(path):
     """As OpenCode 2 has it, by what others tell of it: no message has parts elsewhere."""
     store = sqlite3.connect(path, isolation_level=None)
-    store.execute(
-        "CREATE TABLE IF NOT EXISTS session_v2 (id, parent_id, directory, version, agent, model)"
-    )
-    store.execute("CREATE TABLE IF NOT EXISTS session_message (id, session_id, type, seq, data)")
-    store.execute(
-        "INSERT INTO session_v2 VALUES ('ses_2', NULL, '/srv/two', '2.0.12', 'build', '{}')"
-    )
+    store.execute("CREATE TABLE session_v2 (id, parent_id, directory, version, agent, model)")
+    store.execute("CREATE TABLE session_message (id, session_id, type, seq, data)")
+    row = ("ses_2", None, "/srv/two", "2.0.12", "build", "{}")
+    store.execute("INSERT INTO session_v2 VALUES (?, ?, ?, ?, ?, ?)", row)
     tools = [
         {"type": "tool", "id": f"c{at}", "name": "shell", "state": state}
         for at, (state, _) in enumerate(SECOND)
@@ -174,7 +164,7 @@ def second_database(path):
     shared = {"agent": "build", "model": model, "tokens": tokens}
     rows = [("m1", "user", {"text": "go"})]
     for at, content in enumerate((said + tools[:2], tools[2:])):
-        times = {"created": 1_760_000_000_000 + at, "completed": 1_760_000_000_500 + at}
+        times = {"created": BEGAN + at, "completed": BEGAN + 500 + at}
         rows.append((f"m{at + 2}", "assistant", {**shared, "time": times, "content": content}))
     for at, (name, kind, data) in enumerate(rows):
         row = (name, "ses_2", kind, at, json.dumps(data))
@@ -204,24 +194,7 @@ def function(name, arguments, identifier="x"):
     }
 
 
-CHAT = jsonl(
-    {
-        "model": "qwen",
-        "tools": [{"type": "function", "function": {"name": "bash", "parameters": {}}}],
-        "messages": [
-            {"role": "user", "content": "go"},
-            {"role": "assistant", "content": "", "tool_calls": [function("bash", '{"command": "ls"}', "0"), function("bash", {"command": "id"}, "0")]},
-            {"role": "tool", "tool_call_id": "0", "content": "a"},
-            {"role": "tool", "tool_call_id": "0", "content": "b"},
-            {"role": "assistant", "content": "", "tool_calls": [function("bash", '{"command": "x', "0")]},
-            {"role": "assistant", "content": 'sure\n<tool_call>\n{"name": "bash", "arguments": {"command": "w"}}\n</tool_call>'},
-        ],
-    },
-    {
-        "request": {"model": "qwen", "messages": [{"role": "user", "content": "go"}]},
-        "response": {"id": "r", "usage": {"prompt_tokens": 7}, "choices": [{"finish_reason": "stop", "message": {"content": [{"type": "text", "text": "done"}]}}]},
-    },
-)  # fmt: skip
+CHAT = sample("chat.jsonl")
 
 
 def codex_call(number, name, arguments, output):
@@ -233,42 +206,8 @@ def codex_call(number, name, arguments, output):
     ]
 
 
-CODEX = jsonl(
-    {"type": "session_meta", "payload": {"id": "x1", "cwd": "/srv/p", "cli_version": "0.9"}},
-    {"type": "turn_context", "payload": {"model": "gpt", "cwd": "/srv/p"}},
-    *codex_call(1, "exec_command", '{"cmd": "ls"}', "Process exited with code 0\nOutput:\na"),
-    *codex_call(2, "shell", '{"command": ["bash", "-lc", "rm x"]}', 'exec_command failed: Rejected("no")'),
-    *codex_call(3, "fly", "{}", "unsupported call: fly"),
-    *codex_call(4, "shell", '{"comm', "failed to parse function arguments: EOF"),
-    *codex_call(6, "shell", '{"command": ["ls"]}', '{"output":"a","metadata":{"exit_code":2,"duration_seconds":0.1}}'),
-    *codex_call(8, "exec_command", '{"cmd": "rm z"}', "Command blocked by PreToolUse hook: Denied by the allow list demo (x). Command: rm z"),
-    *codex_call(7, "exec_command", '{"cmd": "rm y"}', f"exec_command failed for {400 * 'y'}: Rejected(no)"),
-    *codex_call(5, "shell", '{"command": ["false"]}', {"content": "no", "metadata": {"exit_code": 1}, "success": False}),
-    {"type": "response_item", "payload": {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]}},
-)  # fmt: skip
-
-
-def gemini_call(name, args, status, said):
-    response = {"functionResponse": {"response": {"output": said}}}
-    return {"id": "g", "name": name, "args": args, "status": status, "result": [response]}
-
-
-GEMINI_MESSAGES = [
-    {"id": "1", "type": "user", "content": "go"},
-    {"id": "2", "type": "gemini", "model": "flash", "content": "ok", "timestamp": "2026-03-01T10:00:00Z", "toolCalls": [
-        gemini_call("run_shell_command", {"command": "ls"}, "success", "a"),
-        gemini_call("run_shell_command", {"command": "rm x"}, "cancelled", "no"),
-        gemini_call("fly", {}, "error", 'Tool "fly" not found in registry.'),
-    ]},
-]  # fmt: skip
-GEMINI = json.dumps({"sessionId": "g1", "projectHash": "abc", "messages": GEMINI_MESSAGES})
-GEMINI_LINES = jsonl(
-    {"sessionId": "g1", "kind": "main"},
-    *GEMINI_MESSAGES,
-    {"id": "3", "type": "gemini", "content": "wrong way"},
-    {"$rewindTo": "3"},
-    {"$set": {"lastUpdated": "x"}},
-)
+CODEX = sample("rollout-1.jsonl")
+GEMINI = sample("session-1.json")
 
 
 def qwen_call(number, name, args, **result):
@@ -285,52 +224,10 @@ def qwen_call(number, name, args, **result):
     )  # fmt: skip
 
 
-QWEN = jsonl(
-    *qwen_call(1, "run_shell_command", {"command": "ls"}, status="success", resultDisplay="a"),
-    *qwen_call(2, "run_shell_command", {"command": "rm"}, status="error", errorType="execution_denied"),
-    *qwen_call(3, "fly", {}, status="error", errorType="tool_not_registered"),
-    *qwen_call(4, "run_shell_command", {}, status="error", errorType="invalid_tool_params"),
-)  # fmt: skip
-ATIF = json.dumps(
-    {
-        "schema_version": "ATIF-v1.7",
-        "session_id": "h1",
-        "agent": {"name": "terminus", "version": "2", "model_name": "gpt"},
-        "steps": [
-            {"source": "user", "message": "go"},
-            {"source": "agent", "message": "ok", "tool_calls": [
-                {"tool_call_id": "1", "function_name": "execute_bash", "arguments": {"command": "ls"}},
-                {"tool_call_id": "2", "function_name": "think", "arguments": {}},
-            ], "observation": {"results": [{"source_call_id": "1", "content": "a"}]}},
-        ],
-    }
-)  # fmt: skip
-SWE = json.dumps(
-    {
-        "environment": "main",
-        "history": [
-            {"role": "assistant", "content": "as once", "action": "ls", "is_demo": True},
-            {"role": "assistant", "content": "look", "action": "ls -a", "tool_calls": []},
-            {"role": "user", "content": "a"},
-            {
-                "role": "assistant",
-                "content": "edit",
-                "tool_calls": [function("edit", '{"line": 1}')],
-            },
-            {"role": "tool", "tool_call_ids": ["x"], "content": "File updated"},
-        ],
-        "info": {"swe_agent_version": "1.1"},
-        "replay_config": json.dumps({"agent": {"model": {"name": "gpt-x"}}}),
-    }
-)
-MINI = json.dumps(
-    [
-        {"role": "assistant", "content": "THOUGHT\n\n```bash\nls -a\n```"},
-        {"role": "user", "content": "<returncode>2</returncode>\n<output>no</output>"},
-        {"role": "assistant", "content": "no command here"},
-        {"role": "user", "content": "x", "extra": {"interrupt_type": "FormatError", "response": "no command here"}},
-    ]
-)  # fmt: skip
+QWEN = sample("q.jsonl")
+ATIF = sample("trajectory.json")
+SWE = sample("a.traj")
+MINI = sample("m.traj.json")
 
 
 def attribute(key, value):
@@ -348,58 +245,16 @@ def span(number, name, *attributes, status=0):
     }
 
 
-OTEL = json.dumps(
-    {"resourceSpans": [{"scopeSpans": [{"spans": [
-        span(3, "execute_tool bash", ("gen_ai.tool.name", "bash"), ("error.type", "permission_denied"), status=2),
-        span(1, "chat gpt", ("gen_ai.operation.name", "chat"), ("gen_ai.response.model", "gpt")),
-        span(2, "execute_tool bash", ("gen_ai.tool.name", "bash"), ("gen_ai.tool.call.arguments", '{"command": "ls"}')),
-    ]}]}]}
-)  # fmt: skip
-# The same calls as other libraries write them down.
-TRACELOOP = (
-    ("traceloop.span.kind", "tool"),
-    ("traceloop.entity.name", "bash"),
-    ("traceloop.entity.input", '{"inputs": {"command": "ls"}}'),
-)
-OPENINFERENCE = (
-    ("openinference.span.kind", "TOOL"),
-    ("tool.name", "bash"),
-    ("input.value", '{"command": "ls"}'),
-)
-PYDANTIC = (
-    ("gen_ai.tool.name", "bash"),
-    ("gen_ai.tool.call.id", "c"),
-    ("tool_arguments", '{"command": "ls"}'),
-)
-AI_SDK = (
-    ("ai.toolCall.name", "bash"),
-    ("ai.toolCall.id", "c"),
-    ("ai.toolCall.args", '{"command": "ls"}'),
-)
+OTEL = sample("spans.json")
+# The same call as other libraries write it down, by the name of the span.
 OTHER_SPANS = {
-    "bash.tool": TRACELOOP,
-    "bash": OPENINFERENCE,
-    "running tool": PYDANTIC,
-    "ai.toolCall": AI_SDK,
-}
-INSPECT_SAMPLE = {
-    "id": 1,
-    "epoch": 1,
-    "messages": [
-        {"role": "assistant", "content": "", "tool_calls": [
-            {"id": "1", "function": "bash", "arguments": {"command": "ls"}},
-            {"id": "2", "function": "bash", "arguments": {"command": "rm x"}},
-            {"id": "3", "function": "bash", "arguments": {}, "parse_error": "no JSON"},
-            {"id": "4", "function": "bash", "arguments": {"command": "w"}},
-        ]},
-        {"role": "tool", "tool_call_id": "1", "content": "a"},
-        {"role": "tool", "tool_call_id": "2", "content": "", "error": {"type": "approval", "message": "no"}},
-        {"role": "tool", "tool_call_id": "3", "content": "", "error": {"type": "parsing", "message": "no"}},
-        {"role": "tool", "tool_call_id": "4", "content": "", "error": {"type": "timeout", "message": "slow"}},
-    ],
+    "bash.tool": (("traceloop.span.kind", "tool"), ("traceloop.entity.name", "bash"), ("traceloop.entity.input", '{"inputs": {"command": "ls"}}')),
+    "bash": (("openinference.span.kind", "TOOL"), ("tool.name", "bash"), ("input.value", '{"command": "ls"}')),
+    "running tool": (("gen_ai.tool.name", "bash"), ("gen_ai.tool.call.id", "c"), ("tool_arguments", '{"command": "ls"}')),
+    "ai.toolCall": (("ai.toolCall.name", "bash"), ("ai.toolCall.id", "c"), ("ai.toolCall.args", '{"command": "ls"}')),
 }  # fmt: skip
-INSPECT_EVAL = {"run_id": "r", "model": "openai/gpt", "task": "popularity", "created": "2026-03-01T10:00:00+00:00"}  # fmt: skip
-INSPECT = json.dumps({"version": 2, "eval": INSPECT_EVAL, "samples": [INSPECT_SAMPLE]})
+INSPECT = sample("log.json")
+INSPECT_EVAL, (INSPECT_SAMPLE,) = (json.loads(INSPECT)[key] for key in ("eval", "samples"))
 
 
 def inspect_archive():
@@ -410,31 +265,12 @@ def inspect_archive():
     return held.getvalue()
 
 
+HOOK = sample("calls.jsonl")
 HOOK_CALL = {
-    "v": 1,
-    "at": "2026-11-23T03:00:00Z",
-    "harness": "claude-code",
-    "session": "h",
-    "agent": "",
-    "model": "opus",
-    "cwd": "/srv/p",
-    "tool": "Bash",
-    "arguments": {"command": "ls | head"},
-    "mode": "observe",
+    key: value
+    for key, value in json.loads(HOOK.splitlines()[2]).items()
+    if key not in {"call", "verdict"}
 }
-HOOK = jsonl(
-    {"v": 1, "at": "2026-11-23T02:59:00Z", "event": "start"},
-    {
-        **HOOK_CALL,
-        "call": "1",
-        "verdict": "denied",
-        "class": "pipe-to-filter",
-        "hint": "Run it alone.",
-        "ran": True,
-    },
-    {**HOOK_CALL, "call": "2", "verdict": "allowed"},
-    {**HOOK_CALL, "call": "3", "verdict": "not-judged"},
-)
 
 # Format, name of the file, content, and what was recorded of its calls, in their order.
 SAMPLES = [
@@ -442,14 +278,9 @@ SAMPLES = [
     ("opencode", "export.json", export(), [recorded for _, recorded in OPENCODE]),
     ("opencode", "run.jsonl", run_json(), [recorded for _, recorded in OPENCODE]),
     ("openai", "chat.jsonl", CHAT, ["not-observable", "not-observable", "malformed", "malformed"]),
-    (
-        "codex",
-        "rollout-1.jsonl",
-        CODEX,
-        ["ran", "denied", "invalid-tool", "malformed", "ran", "denied", "denied", "ran"],
-    ),
+    ("codex", "rollout-1.jsonl", CODEX, ["ran", "denied", "invalid-tool", "malformed", "ran", "denied", "denied", "ran"]),
     ("gemini-cli", "session-1.json", GEMINI, ["ran", "rejected", "invalid-tool"]),
-    ("gemini-cli", "session-1.jsonl", GEMINI_LINES, ["ran", "rejected", "invalid-tool"]),
+    ("gemini-cli", "session-1.jsonl", sample("session-1.jsonl"), ["ran", "rejected", "invalid-tool"]),
     ("qwen-code", "q.jsonl", QWEN, ["ran", "denied", "invalid-tool", "malformed"]),
     ("atif", "trajectory.json", ATIF, ["not-observable", "not-observable"]),
     ("swe-agent", "a.traj", SWE, ["not-observable", "not-observable"]),
@@ -458,4 +289,4 @@ SAMPLES = [
     ("otel", "spans.json", OTEL, ["ran", "denied"]),
     ("inspect", "log.json", INSPECT, ["ran", "denied", "malformed", "tool-error"]),
     ("inspect", "log.eval", inspect_archive(), ["ran", "denied", "malformed", "tool-error"]),
-]
+]  # fmt: skip

@@ -69,13 +69,9 @@ def test_lines_of_one_session_are_all_read(tmp_path) -> None:
 def test_what_a_line_repeats_of_the_lines_before_it_is_counted_once(tmp_path) -> None:
     first = [USER, asked("ls"), result("a")]
     second = [*first, asked("pwd", "call_1"), result("b", "call_1")]
-    assert calls(
-        tmp_path,
-        line(*first[:2]),
-        line(*first),
-        line(*second),
-        line(*second),
-    ) == {("s1", 0): [("ls", "a"), ("pwd", "b")]}
+    assert calls(tmp_path, line(*first[:2]), line(*first), line(*second), line(*second)) == {
+        ("s1", 0): [("ls", "a"), ("pwd", "b")]
+    }
 
 
 def test_requests_with_their_replies_are_a_session_of_a_turn_each(tmp_path) -> None:

@@ -16,15 +16,8 @@ def step(number, *calls, **more):
         {"tool_call_id": f"call_{number}_{at}", "function_name": name, "arguments": given}
         for at, (name, given) in enumerate(calls)
     ]
-    results = [{"content": f"screen {number}"}]
-    return {
-        "step_id": number,
-        "source": "agent",
-        "message": "on",
-        "tool_calls": made,
-        "observation": {"results": results},
-        **more,
-    }
+    shared = {"step_id": number, "source": "agent", "message": "on", "tool_calls": made}
+    return {**shared, "observation": {"results": [{"content": f"screen {number}"}]}, **more}
 
 
 def typed(keys):

@@ -59,9 +59,7 @@ def test_a_huge_value_is_named_and_the_rest_is_read(tmp_path, size) -> None:
 def test_a_session_whose_id_is_no_utf8_is_read(tmp_path) -> None:
     odd = "CAST(x'7365735fff' AS TEXT)"
     path = made(
-        tmp_path,
-        f"UPDATE message SET session_id = {odd}",
-        f"UPDATE session SET id = {odd}",
+        tmp_path, f"UPDATE message SET session_id = {odd}", f"UPDATE session SET id = {odd}"
     )
     assert reasons(path) == (WHOLE, [])
 

@@ -25,7 +25,7 @@ from test_readers import read, recorded, written
 
 from agenteval.logs import claude as claude_log
 from agenteval.logs.ingest import take_in
-from agenteval.logs.json import Line, lines
+from agenteval.logs.json import Line, lines, walked
 from agenteval.logs.packed import small
 from agenteval.logs.tool_calls import DEEPEST, TOO_DEEP, called, is_deep
 from agenteval.logs.trials import LogJudge
@@ -54,11 +54,7 @@ def one_span():
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
 
 
-LONG = {
-    "codex": (codex_calls, MANY),
-    "opencode": (opencode_parts, MANY),
-    "otel": (one_span, 1),
-}
+LONG = {"codex": (codex_calls, MANY), "opencode": (opencode_parts, MANY), "otel": (one_span, 1)}
 
 
 @pytest.mark.parametrize("name", LONG)
@@ -167,6 +163,16 @@ def test_what_is_as_deep_as_it_may_be_is_read(depth) -> None:
 
 def _objects(depth):
     return json.loads('{"a":' * depth + "1" + "}" * depth)
+
+
+@pytest.mark.parametrize("size", [1, 3, 1_000])
+def test_a_value_is_whole_wherever_what_is_held_of_it_ends(tmp_path, monkeypatch, size) -> None:
+    monkeypatch.setattr("agenteval.logs.json._AT_ONCE", size)
+    value = {"a": 12345678, "b": True, "c": 'x"\\', "d": [[-1.5, "]\\", {}]], "e": None}
+    path = written(tmp_path, "log", f"{json.dumps(value)} 1")
+    place = f"byte {len(json.dumps(value)) + 1}"
+    behind = Skipped(str(path), place, "more behind the end of the document")
+    assert [*walked(path)] == [*value.items(), behind]
 
 
 def test_a_deep_line_is_named_and_what_stands_behind_it_on_it_is_read(tmp_path) -> None:

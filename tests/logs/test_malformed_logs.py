@@ -128,13 +128,22 @@ def test_a_key_that_is_missing_is_named_with_its_line_and_the_keys_that_are_ther
     ]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
 @CASES
 def test_a_log_tells_the_same_in_each_encoding(
     tmp_path, name, file, content, told, encoding
 ) -> None:
     whole = content if isinstance(content, bytes) else content.encode(encoding)
     sessions, skipped = taken(name, written(tmp_path, file, whole))
+    assert (recorded(sessions), skipped) == (told, [])
+
+
+@CASES
+def test_a_log_tells_the_same_however_little_of_it_is_held(
+    tmp_path, monkeypatch, name, file, content, told
+) -> None:
+    monkeypatch.setattr("agenteval.logs.json._AT_ONCE", 7)
+    sessions, skipped = taken(name, written(tmp_path, file, content))
     assert (recorded(sessions), skipped) == (told, [])
 
 

@@ -56,8 +56,7 @@ def qwen_results(*results):
 
 NUMBERED = {
     "claude-code": claude_results(
-        {"tool_use_id": 2, "content": DENIED, "is_error": True},
-        {"tool_use_id": 1, "content": "a"},
+        {"tool_use_id": 2, "content": DENIED, "is_error": True}, {"tool_use_id": 1, "content": "a"}
     ),
     "codex": codex_results(
         {"call_id": 2, "output": "exec_command failed: Rejected(no)"},

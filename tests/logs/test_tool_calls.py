@@ -3,6 +3,7 @@
 import json
 import tracemalloc
 from math import inf, nan
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +21,6 @@ from agenteval.logs.tool_calls import (
 from agenteval.trial.call import ToolCall
 from agenteval.trial.text import is_json
 
-LS = {"command": "ls -l"}
-TEXT = json.dumps(LS)
-PATH = {"file_path": "a.md"}
-
 
 def seen(calls: list[ToolCall] | None) -> list[tuple[str, str, object]] | None:
     if calls is None:
@@ -31,153 +28,12 @@ def seen(calls: list[ToolCall] | None) -> list[tuple[str, str, object]] | None:
     return [(call.id, call.name, call.command or call.arguments) for call in calls]
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        pytest.param(LS, ("", "bash", "ls -l"), id="command"),
-        pytest.param({"id": 7, **LS}, ("7", "bash", "ls -l"), id="command with an id"),
-        pytest.param({"name": "todo", "arguments": {"a": 1}}, ("", "todo", {"a": 1}), id="call"),
-        pytest.param({"name": "Bash", "arguments": LS}, ("", "Bash", LS), id="a name stays"),
-        pytest.param({"name": "todo"}, ("", "todo", {}), id="no arguments"),
-        pytest.param(
-            {"id": "1", "function": {"name": "bash", "arguments": TEXT}},
-            ("1", "bash", "ls -l"),
-            id="chat completions",
-        ),
-        pytest.param(
-            {
-                "choices": [
-                    {"message": {"tool_calls": [{"function": {"name": "t", "arguments": {}}}]}}
-                ]
-            },
-            ("", "t", {}),
-            id="reply of chat completions",
-        ),
-        pytest.param(
-            {"role": "assistant", "function_call": {"name": "bash", "arguments": TEXT}},
-            ("", "bash", "ls -l"),
-            id="older chat completions",
-        ),
-        pytest.param(
-            {
-                "type": "function_call",
-                "call_id": "c",
-                "name": "exec_command",
-                "arguments": '{"cmd": "ls -l"}',
-            },
-            ("c", "bash", "ls -l"),
-            id="Responses",
-        ),
-        pytest.param(
-            {
-                "type": "response_item",
-                "payload": {
-                    "type": "function_call",
-                    "name": "shell",
-                    "arguments": '{"command": ["bash", "-lc", "ls -l | wc"], "workdir": "/x"}',
-                    "call_id": "c",
-                },
-            },
-            ("c", "bash", "ls -l | wc"),
-            id="line of Codex",
-        ),
-        pytest.param(
-            {
-                "type": "custom_tool_call",
-                "name": "apply_patch",
-                "input": '{"a": 1}',
-                "call_id": "c",
-            },
-            ("c", "apply_patch", {"a": 1}),
-            id="custom tool of Codex",
-        ),
-        pytest.param(
-            {
-                "type": "local_shell_call",
-                "call_id": "c",
-                "action": {"type": "exec", "command": ["ls", "a b"]},
-            },
-            ("c", "bash", "ls 'a b'"),
-            id="local shell",
-        ),
-        pytest.param(
-            {"type": "tool_use", "id": "t", "name": "Bash", "input": {**LS, "description": "x"}},
-            ("t", "bash", "ls -l"),
-            id="Anthropic",
-        ),
-        pytest.param(
-            {
-                "type": "assistant",
-                "message": {
-                    "content": [
-                        {"type": "text", "text": "ok"},
-                        {"type": "tool_use", "id": "t", "name": "Read", "input": PATH},
-                    ]
-                },
-            },
-            ("t", "read", PATH),
-            id="line of Claude Code",
-        ),
-        pytest.param(
-            {"tool_name": "Bash", "tool_input": LS, "session_id": "s"},
-            ("", "bash", "ls -l"),
-            id="hook of Claude Code",
-        ),
-        pytest.param(
-            {
-                "type": "tool",
-                "callID": "c",
-                "tool": "bash",
-                "state": {"status": "error", "input": LS},
-            },
-            ("c", "bash", "ls -l"),
-            id="part of OpenCode",
-        ),
-        pytest.param(
-            {
-                "type": "tool_use",
-                "part": {"tool": "read", "callID": "c", "state": {"input": {"filePath": "x"}}},
-            },
-            ("c", "read", {"filePath": "x"}),
-            id="opencode run --format json",
-        ),
-        pytest.param(
-            {
-                "candidates": [
-                    {
-                        "content": {
-                            "parts": [{"functionCall": {"name": "run_shell_command", "args": LS}}]
-                        }
-                    }
-                ]
-            },
-            ("", "bash", "ls -l"),
-            id="reply of Gemini",
-        ),
-        pytest.param(
-            {
-                "type": "gemini",
-                "toolCalls": [
-                    {"id": "g", "name": "read_file", "args": {"path": "x"}, "result": []}
-                ],
-            },
-            ("g", "read_file", {"path": "x"}),
-            id="line of Gemini CLI",
-        ),
-        pytest.param(
-            {"type": "tool-call", "toolCallId": "c", "toolName": "bash", "args": LS},
-            ("c", "bash", "ls -l"),
-            id="AI SDK",
-        ),
-        pytest.param(
-            {"tool_call_id": "c", "function_name": "bash", "arguments": LS},
-            ("c", "bash", "ls -l"),
-            id="ATIF",
-        ),
-    ],
-)
-def test_a_call_is_found_in_the_shape_of_its_program(content, expected) -> None:
-    assert seen(tool_calls(content)) == [expected]
+SHAPES = [*map(json.loads, Path(__file__).with_name("call_shapes.jsonl").read_text().splitlines())]
+
+
+@pytest.mark.parametrize("row", SHAPES, ids=lambda row: row["what"])
+def test_a_call_is_found_in_the_shape_of_its_program(row) -> None:
+    assert seen(tool_calls(row["content"])) == [tuple(row["call"])]
 
 
 def test_every_call_of_a_message_is_found_in_its_order() -> None:
