@@ -113,9 +113,12 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
         note=Progress() if sys.stderr.isatty() else lambda _: None,
     )
     with _ended_by_ctrl_c() if follow else nullcontext():
-        first = _first(take, format_name, paths or [], waits=follow, as_json=as_json)
+        intake = take(paths or [])
+        if not follow:
+            logs.ingest.check_any(intake, format_name, paths or [])
+        _show(intake, as_json=as_json)
         if follow:
-            _follow(take, paths or [], first.skipped, as_json=as_json)
+            _follow(take, paths or [], intake.skipped, as_json=as_json)
 
 
 @contextmanager
@@ -126,23 +129,6 @@ def _ended_by_ctrl_c() -> Iterator[None]:
     except KeyboardInterrupt:
         if signals.exit_code() != signals.CUT_OFF:
             raise
-
-
-def _first(
-    take: "Callable[[Sequence[str]], Intake]",
-    name: str,
-    paths: Sequence[str],
-    *,
-    waits: bool,
-    as_json: bool,
-) -> "Intake":
-    """Take in and show what is there. Raises UsageError where nothing is, or is waited for."""
-    intake = take(paths)
-    if not (intake.file_count or intake.skipped or waits):
-        where, looked = ", ".join(paths) or "its own place", logs.ingest.looked_for(name)
-        raise UsageError(f"{where}: no log of {name} in it ({looked}). Name another place")
-    _show(intake, as_json=as_json)
-    return intake
 
 
 def _follow(

@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
@@ -21,7 +20,7 @@ from agenteval.trial.text import as_file_part, shortened
 
 if TYPE_CHECKING:
     from agenteval.trial.call import ToolCall, Verdict
-    from agenteval.workflows.reference import BadLine
+    from agenteval.workflows.reference import BadLine, Judged
     from agenteval.workflows.whatif import Relaxed, Suggested, Trials, WhatIf
 allowlist = options.group(
     "Check an allow list, make one from scripts, or write it for another harness."
@@ -173,12 +172,17 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     """
     show, flush = _printer(jsonl, taxonomy, as_json=as_json, all_count=exit_code)
     output.collect_rarely(_RARELY)
-    judging = partial(workflows.reference.judging, allowlist, only_bash=jsonl is None)
-    with judging(second_reader=second_reader, warn=_warn) as judge:
-        try:
-            bad, denied = _show_all(_calls(command, jsonl), judge, show, source=jsonl)
-        finally:
-            flush()
+    results = workflows.reference.classify(
+        _calls(command, jsonl),
+        allowlist,
+        only_bash=jsonl is None,
+        second_reader=second_reader,
+        warn=_warn,
+    )
+    try:
+        bad, denied = _show_all(results, show, source=jsonl)
+    finally:
+        flush()
     if bad or (exit_code and denied):
         raise typer.Exit(2 if bad else 1)
 
@@ -188,27 +192,26 @@ def _warn(line: str) -> None:
 
 
 def _show_all(
-    calls: "Iterator[ToolCall | BadLine]",
-    judge: "Callable[[ToolCall], Verdict]",
+    results: "Iterator[Judged | BadLine]",
     show: "Callable[[ToolCall, Verdict], None]",
     *,
     source: str | None,
 ) -> tuple[bool, bool]:
     """Show each verdict as it is reached; return if a line was bad, and if a call was denied."""
     bad = denied = False
-    without, unread = 0, workflows.reference.BadLine
-    for call in calls:
-        if isinstance(call, unread):
-            bad = bad or bool(call.reason)
-            without += not call.reason
-            if call.reason:
-                output.say(f"agenteval: {source}:{call.number}: {call.reason}", err=True)
-            continue
-        verdict = judge(call)
-        denied = denied or not verdict.allowed
-        show(call, verdict)
-    if without:
-        output.say(f"agenteval: {source}: {without} messages hold no tool call", err=True)
+    without_call = 0
+    for result in results:
+        if isinstance(result, tuple):
+            call, verdict = result
+            denied |= not verdict.allowed
+            show(call, verdict)
+        elif result.reason:
+            bad = True
+            _warn(f"{source}:{result.number}: {result.reason}")
+        else:
+            without_call += 1
+    if without_call:
+        _warn(f"{source}: {without_call} messages hold no tool call")
     return bad, denied
 
 

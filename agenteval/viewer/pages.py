@@ -19,7 +19,7 @@ from agenteval.report.html import templates_of
 from agenteval.report.tables import MARK, comparison_table
 from agenteval.report.transcripts import CallShown, TrialShown, shown_trial
 from agenteval.report.view import View
-from agenteval.stats.rates import Estimand, Layout, Rate, clustered
+from agenteval.stats.rates import Estimand, Rate
 from agenteval.store.location import Query
 from agenteval.store.read import WHOLE, Part, load_trial, without_trials
 from agenteval.store.search import Review, Spot, reviews
@@ -32,9 +32,9 @@ from agenteval.store.summaries import (
     listed_trials,
 )
 from agenteval.trial.call import Outcome, Verdict
-from agenteval.trial.trial import CallRecord, ErrorCounts, Trial
+from agenteval.trial.trial import CallRecord, Trial
 from agenteval.viewer.calls import Visit, call_page, calls_found, known_run, reviews_page, spot
-from agenteval.workflows.runs import errors_of, reached
+from agenteval.workflows.runs import errors_of, rate_errors, reached
 
 Content = Mapping[str, Any]  # of a page: the values of its template
 ALL = 1 << 62  # trials
@@ -102,9 +102,7 @@ def _run_page(visit: Visit) -> Content:
     (run,) = listed(visit.query, [run_id])
     trials = listed_trials(visit.query, run_id, {}, size=ALL)
     counted = [trial for trial in trials if _counts(trial)]
-    counts = ErrorCounts.added([(trial.calls, trial.errors) for trial in counted])
-    layout = Layout(scenarios=[trial.scenario for trial in counted])
-    rates = [(name, clustered(counts.clusters(name), layout)) for name in sorted(counts.by_class)]
+    rates = rate_errors(counted)
     stored = without_trials(visit.query, run_id)
     others = [heading for heading in headings(visit.query) if heading.id != run_id]
     scenarios = groupby(trials, key=attrgetter("scenario"))
@@ -112,9 +110,9 @@ def _run_page(visit: Visit) -> Content:
         "title": run_id,
         "run": run,
         "kept": stored,
-        "errors": clustered(counts.total(), layout),
+        "errors": rates.total,
         "reached": reached(run),
-        "classes": sorted(rates, key=_by_count),
+        "classes": sorted(rates.by_class.items(), key=_by_count),
         "scenarios": [_scenario_row(name, list(of_scenario)) for name, of_scenario in scenarios],
         "outcomes": sorted({trial.outcome or RUNNING for trial in trials}),
         "others": others[:RUNS_SHOWN],
@@ -133,8 +131,8 @@ def _by_count(named_rate: tuple[str, Rate]) -> int:
 
 def _scenario_row(scenario: str, trials: Sequence[ListedTrial]) -> _ScenarioRow:
     outcomes = Counter(trial.outcome or RUNNING for trial in trials)
-    clusters = [(sum(trial.errors.values()), trial.calls) for trial in trials if _counts(trial)]
-    return _ScenarioRow(scenario, outcomes, clustered(clusters))
+    counted = [trial for trial in trials if _counts(trial)]
+    return _ScenarioRow(scenario, outcomes, rate_errors(counted).total)
 
 
 def _trials_page(visit: Visit) -> Content:

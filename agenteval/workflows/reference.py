@@ -217,6 +217,7 @@ def convert(given: str, to: str) -> Written:
 # Calls as lines of JSON.
 
 Judge = Callable[[ToolCall], Verdict]
+Judged = tuple[ToolCall, Verdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,36 +328,38 @@ def _without_call(content: object) -> str:
     return 'expected "command" (a string), or "name" and "arguments"'
 
 
-def judge_by(allowlist: str, *, only_bash: bool) -> Judge:
-    """Judges by an allow list of any format, by name or path. Raises UsageError."""
-    return judge_many(load_any(allowlist, roots=roots(), only_bash=only_bash))
-
-
-@contextmanager
-def judging(
+def classify(
+    calls: Iterable[ToolCall | BadLine],
     allowlist: str,
     *,
-    only_bash: bool,
-    second_reader: bool,
-    warn: Callable[[str], None],
-) -> Iterator[Judge]:
-    """Yield a judge as `judge_by` makes it, with the second reader if wanted.
+    only_bash: bool = False,
+    second_reader: bool = False,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Iterator[Judged | BadLine]:
+    """Yield each call with its verdict, and bad lines as they are, in their order.
 
-    The second reader may object to an allowed command, as it may in a run. `warn` is called with a
-    line for each key of the list's file that the verdicts do not follow.
+    `allowlist` is a name or path of any format; with `only_bash` it may have no rules for other
+    tools. The second reader may object to an allowed command, as it may in a run. `warn` is called
+    with a line for each key of the list's file that the verdicts do not follow. Raises UsageError.
     """
     policy = load_any(allowlist, roots=roots(), only_bash=only_bash)
     for line in policy_warnings(allowlist, policy):
         warn(line)
-    judge = judge_many(policy)
-    if second_reader:
-        denied = partial(deny, policy=policy)
-        from agenteval.play import second_reader as play_second_reader  # noqa: PLC0415 -- start-up: few need it
+    with _judge_of(policy, second_reader=second_reader) as judge:
+        for call in calls:
+            yield call if isinstance(call, BadLine) else (call, judge(call))
 
-        with play_second_reader.objecting(judge, denied) as judge:
-            yield judge
-    else:
+
+@contextmanager
+def _judge_of(policy: Policy, *, second_reader: bool) -> Iterator[Judge]:
+    judge = judge_many(policy)
+    if not second_reader:
         yield judge
+        return
+    from agenteval.play.second_reader import objecting  # noqa: PLC0415 -- start-up: few need it
+
+    with objecting(judge, partial(deny, policy=policy)) as judge_or_object:
+        yield judge_or_object
 
 
 def row_name(taxonomy: str) -> Callable[[str], str]:

@@ -10,11 +10,11 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from agenteval.errors import AgentevalError, UsageError
 from agenteval.stats.incidence import Change, Point, changes, points
-from agenteval.stats.rates import Layout, Rate, clustered
+from agenteval.stats.rates import Estimand, Layout, Rate, clustered
 from agenteval.store import sql
 from agenteval.store.location import SCHEMA, Location, Query, decoded, passed_over, resolve_name
 from agenteval.store.sql import opened
@@ -29,7 +29,7 @@ from agenteval.store.summaries import (
 )
 from agenteval.trial.call import Outcome
 from agenteval.trial.text import Name, as_name, without_log_commands
-from agenteval.trial.trial import Cluster
+from agenteval.trial.trial import Cluster, ErrorCounts
 
 
 class Listing(NamedTuple):
@@ -64,12 +64,48 @@ def listing(
         return Listing(str(where), runs, listed_tables(query))
 
 
-def errors_of(run: Listed) -> Rate:
-    """Return the errors of its calls, with the estimand of its scenarios, as `show RUN` does.
+class CountedTrial(Protocol):
+    """A trial that is not void, with its calls and its errors by class."""
 
-    n is 0 if the run was not judged.
-    """
-    return clustered(run.errors, Layout(scenarios=run.played)) if run.judged else Rate(0, 0)
+    @property
+    def scenario(self) -> str: ...
+    @property
+    def calls(self) -> int: ...
+    @property
+    def errors(self) -> Mapping[str, int]: ...
+
+
+class ErrorRates(NamedTuple):
+    """The errors of a run, of all its calls: all of them, and those of each class."""
+
+    total: Rate
+    by_class: Mapping[str, Rate]
+
+
+def rate_errors(
+    trials: Sequence[CountedTrial],
+    about: Estimand = Estimand.THESE,
+) -> ErrorRates:
+    """Return the error rates of these trials, with intervals for this estimand."""
+    counts = ErrorCounts.added([(trial.calls, trial.errors) for trial in trials])
+    scenarios = [trial.scenario for trial in trials]
+    by_class = {}
+    for name in counts.by_class:
+        by_class[name] = _rate(counts.clusters(name), scenarios, about)
+    return ErrorRates(_rate(counts.total(), scenarios, about), by_class)
+
+
+def _rate(
+    clusters: Sequence[Cluster],
+    scenarios: Sequence[str],
+    about: Estimand = Estimand.THESE,
+) -> Rate:
+    return clustered(clusters, Layout(about, scenarios))
+
+
+def errors_of(run: Listed) -> Rate:
+    """Return all errors of a listed run; n is 0 if it was not judged."""
+    return _rate(run.errors, run.played) if run.judged else Rate(0, 0)
 
 
 def reached(run: Listed) -> Rate:
