@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import typer
-from typer import style
+from typer import echo, style
 
 from agenteval import report, workflows
 from agenteval.errors import UsageError, unwritten
@@ -120,12 +119,12 @@ def guard_log() -> None:
 
 def say(line: str, *, err: bool = False) -> None:
     """Print one line: no name in it ends it or moves the cursor."""
-    typer.echo(as_name(line), err=err)
+    echo(as_name(line), err=err)
 
 
 def say_text(text: str, *, err: bool = False) -> None:
     """Print a text of several lines: nothing in it moves the cursor."""
-    typer.echo(visible(text), err=err)
+    echo(visible(text), err=err)
 
 
 def print_data(text: str) -> None:
@@ -152,7 +151,7 @@ _JSON_COMMAND, _ESCAPED = re.compile("##(?=\\[|vso\\[|teamcity\\[)"), r"#\\u0023
 def first_words(what: str) -> None:
     """Print a line at a terminal while the parts that play are still being imported."""
     if what and sys.stderr.isatty():
-        typer.echo(f"{what}: reading scenarios, then asking the server", err=True)
+        echo(f"{what}: reading scenarios, then asking the server", err=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from agenteval.cli.app import COMMANDS, app, plain
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_of_commands_says_what_each_says_itself(name) -> None:
     command = get_command(app).commands[name]
-    assert command.help.strip().splitlines()[0] == COMMANDS[name][1]
+    assert command.help.strip().splitlines()[0] == COMMANDS[name]["help"]
 
 
 def modules_after(*commands: str) -> set[str]:
