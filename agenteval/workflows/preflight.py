@@ -29,9 +29,9 @@ from agenteval.models.servers import SIMULATOR, key_of, served, server_facts
 from agenteval.protocols import Model
 from agenteval.report.speed import Served
 from agenteval.stats.loads import speed_of
-from agenteval.trial.run import COST, ModelCard, Run
+from agenteval.trial.run import COST, ModelCard
 from agenteval.trial.text import Chance
-from agenteval.trial.trial import Message, Turn
+from agenteval.trial.trial import Message, Scenario, Turn
 
 if TYPE_CHECKING:
     from agenteval.models.probe import Probed
@@ -142,28 +142,46 @@ async def served_card(
     entry: ModelEntry,
     note: Callable[[str], None],
     *,
-    again: Run | None = None,
+    is_begun: bool = False,
     some: bool = False,
 ) -> ModelCard:
     """Return the card of the served model, by the user's and the server's word.
 
     Before a run begins, each server is also probed for what it does to its model, and the cost of
-    that is noted. A simulated server does nothing to it, and one of a run that resumes (`again`)
-    was probed before. `some` is as in `answering`. Raises UsageError as `preflight` does.
+    that is noted. A simulated server does nothing to it, and one of a run that has begun was probed
+    then. `some` is as in `answering`. Raises UsageError as `preflight` does.
     """
-    owners = await answering(entry, _silently, some=some)
+    # Which servers are silent was noted when they were first queried.
+    owners = await answering(entry, lambda _: None, some=some)
     if SIMULATOR in owners.values():
         return entry.card(name, simulated=True)
     there = [server for server in entry.per_server if server.base_url in owners]
     pages = [await server_facts(server, owners[server.base_url]) for server in there]
     findings = []
-    for server in there if entry.ask and again is None else ():
+    for server in there if entry.ask and not is_begun else ():
         with _told_if_slow(note, f"{server.base_url}: asking the server what it does to calls ..."):
-            from agenteval.models import probe as models_probe  # noqa: PLC0415 -- start-up: few need it
+            from agenteval.models.probe import ask_server  # noqa: PLC0415 -- start-up: few need it
 
-            findings.append(found := await models_probe.ask_server(server))
-        note(f"{server.base_url} was asked what it does to calls: {found[COST]}")
+            finding = await ask_server(server)
+        findings.append(finding)
+        note(f"{server.base_url} was asked what it does to calls: {finding[COST]}")
     return replace(entry.card(name), told=_each_once(pages), seen=_each_once(findings))
+
+
+@asynccontextmanager
+async def serving(
+    name: str,
+    entry: ModelEntry | None,
+    scenarios: Sequence[Scenario] = (),
+) -> AsyncIterator[ModelEntry]:
+    """Yield the entry; without one, that of a simulated model, whose server is started here."""
+    if entry is not None:
+        yield entry
+        return
+    from agenteval.models.simulated import SimulatedServer  # noqa: PLC0415 -- start-up: few need it
+
+    async with SimulatedServer(scenarios) as server:
+        yield server.entry(name)
 
 
 @contextmanager
@@ -174,11 +192,6 @@ def _told_if_slow(note: Callable[[str], None], line: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-def _silently(line: str) -> None:
-    """Drop a line that was noted when the servers were first queried."""
-    del line
 
 
 def _each_once(facts: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
@@ -377,7 +390,7 @@ def probe_models(names: Sequence[str], base_url: str | None, asked: Probe) -> li
 async def _probe_models(names: Sequence[str], base_url: str | None, load: Probe) -> list[Served]:
     served = []
     for name in names:
-        async with _serving(name, base_url) as entry:
+        async with serving(name, _single_server(name, base_url)) as entry:
             sampling = entry.sampling.model_copy(update={"max_tokens": load.completion_tokens})
             limited = entry.model_copy(update={"sampling": sampling, "tools": "native"})
             simulated = await preflight(limited) == SIMULATOR
@@ -386,18 +399,13 @@ async def _probe_models(names: Sequence[str], base_url: str | None, load: Probe)
     return served
 
 
-@asynccontextmanager
-async def _serving(name: str, base_url: str | None) -> AsyncIterator[ModelEntry]:
-    if not name.startswith(SIMULATED):
-        entry = resolve(name, load_models(roots()), base_url)
-        if len(entry.per_server) > 1:
-            raise UsageError(f"{name}: measure one server at a time, with --base-url")
-        yield entry
-        return
-    from agenteval.models import simulated as models_simulated  # noqa: PLC0415 -- start-up: few need it
-
-    async with models_simulated.SimulatedServer([]) as server:
-        yield server.entry(name)
+def _single_server(name: str, base_url: str | None) -> ModelEntry | None:
+    if name.startswith(SIMULATED):
+        return None
+    entry = resolve(name, load_models(roots()), base_url)
+    if len(entry.per_server) > 1:
+        raise UsageError(f"{name}: measure one server at a time, with --base-url")
+    return entry
 
 
 async def _levels(name: str, model: OpenAIModel, load: Probe, *, simulated: bool) -> list[Served]:

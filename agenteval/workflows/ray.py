@@ -10,10 +10,10 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 from uuid import uuid4
 
 from agenteval.config import trust
@@ -26,13 +26,11 @@ from agenteval.report.sentences import Side
 from agenteval.store.location import Location
 from agenteval.store.sql import Part, SqlStore
 from agenteval.trial.run import Options
-from agenteval.workflows import evaluate, views
-from agenteval.workflows.evaluate import session_of
+from agenteval.workflows import views
+from agenteval.workflows.evaluate import Session, session_of
 from agenteval.workflows.stages import Plan, Quiet, digests, plan_of, policies_of
 
-if TYPE_CHECKING:
-    from agenteval.workflows.evaluate import Session
-Event = tuple[str, tuple[Any, ...]]  # a method of an Observer, or of a Progress, and its arguments
+Event = tuple[str, tuple[Any, ...]]  # the name of a method of `Shown`, and its arguments
 Order = Mapping[str, Any]  # plain values, so that another version of agenteval can read its number
 EVERY = 0.5  # seconds between two reports of a worker
 
@@ -46,7 +44,7 @@ class Telling:
     _pending: list[Event] = field(default_factory=list)
     _sent: float = 0.0
 
-    def run(self, model: str, *, trials: int, simulated: bool) -> "Telling":
+    def run(self, model: str, *, trials: int, simulated: bool) -> Self:
         self.model = model
         self._tell("run", model, trials, simulated)
         return self
@@ -69,8 +67,8 @@ class Telling:
             self.send(self._pending)
             self._pending = []
 
-    def _tell(self, what: str, *said: Any) -> None:
-        self._pending.append((what, said))
+    def _tell(self, event: str, *arguments: Any) -> None:
+        self._pending.append((event, arguments))
         if time.monotonic() - self._sent >= EVERY:
             self.flush()
 
@@ -80,8 +78,8 @@ class Worker:
 
     def play(self, order: Order, event_queue: Any) -> None:
         """Play until every trial of the run has ended. Raises UsageError and HostError."""
-        field_names = {one.name for one in fields(Part)}  # another version's may have more
-        part = Part(**{name: one for name, one in order["part"].items() if name in field_names})
+        known = Part.__dataclass_fields__.keys() & order["part"].keys()  # another version has more
+        part = Part(**{name: order["part"][name] for name in known})
         _check_like_driver(part, order)
         for url, variable in order.get("keys", ()):
             bind(url, variable)
@@ -91,7 +89,7 @@ class Worker:
         try:
             with closing(SqlStore(order["store"])) as store:
                 plan = plan_of(Options(**order["options"]), order["store"], part=part)
-                session = evaluate.session_of(plan, store, None, telling)
+                session = session_of(plan, store, None, telling)
                 _check_suite(part, _suite_of(session), order["suite"])
                 asyncio.run(session.play())
         except UsageError as error:
@@ -128,7 +126,7 @@ def _check_suite(part: Part, own: Mapping[str, str], driver: Mapping[str, str]) 
             )
 
 
-def _suite_of(session: "Session") -> dict[str, str]:
+def _suite_of(session: Session) -> dict[str, str]:
     """Return what must be the same for all workers, by name."""
     return {
         **{f"allow list {name!r}": one for name, one in policies_of(session.stages).items()},
@@ -146,15 +144,8 @@ class Shown:
     _notes: set[str] = field(default_factory=set)
 
     def all(self, events: Sequence[Event]) -> None:
-        for kind, payload in events:
-            match kind:
-                case "note":
-                    self.note(*payload)
-                case "run":
-                    self._run(*payload)
-                case _:
-                    model, *arguments = payload
-                    _observe(self._runs[model], kind, *arguments)
+        for event, arguments in events:
+            getattr(self, event)(*arguments)
 
     def note(self, line: str) -> None:
         """Note a line once, however many workers send it."""
@@ -162,19 +153,18 @@ class Shown:
             self.progress.note(line)
         self._notes.add(line)
 
-    def _run(self, model: str, trials: int, simulated: bool) -> None:  # noqa: FBT001 -- as it was sent
+    def run(self, model: str, trials: int, simulated: bool) -> None:  # noqa: FBT001 -- as it was sent
         if model not in self._runs:
             self._runs[model] = self.progress.run(model, trials=trials, simulated=simulated)
 
+    def wrote(self, model: str, trial: TrialKey, tokens: int) -> None:
+        self._runs[model].wrote(trial, tokens)
 
-def _observe(observer: Observer, kind: str, key: TrialKey, payload: Any) -> None:
-    match kind:
-        case "wrote":
-            observer.wrote(key, payload)
-        case "called":
-            observer.called(key, failure_class=payload)
-        case _:
-            observer.finished(key, void=payload)
+    def called(self, model: str, trial: TrialKey, failure_class: str) -> None:
+        self._runs[model].called(trial, failure_class=failure_class)
+
+    def finished(self, model: str, trial: TrialKey, void: str) -> None:
+        self._runs[model].finished(trial, void=void)
 
 
 # The driver.
@@ -250,12 +240,13 @@ def _granted(plan: Plan) -> list[trust.Pair]:
     Raises UsageError.
     """
     configured, granted = load_models(roots()), []
-    for name in plan.options.model:
-        if not name.startswith(SIMULATED):
-            for one in resolve(name, configured, plan.options.base_url).per_server:
-                key_of(one)  # who may not have it is told before a worker begins
-                granted += [(one.base_url, one.api_key_env)]
-    return [pair for pair in granted if trust.may_send(pair[1], pair[0])]
+    served = [name for name in plan.options.model if not name.startswith(SIMULATED)]
+    for name in served:
+        for server in resolve(name, configured, plan.options.base_url).per_server:
+            key_of(server)  # who may not have it is told before a worker begins
+            if trust.may_send(server.api_key_env, server.base_url):
+                granted.append((server.base_url, server.api_key_env))
+    return granted
 
 
 def _order(plan: Plan, suite: Mapping[str, str]) -> Order:

@@ -66,28 +66,24 @@ def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> Ar
     Its length is the median over the first requests of the scenarios, in tokens. With a `harness`,
     everything but the rules and the judge is the real program's own.
     """
-    if harness:
-        card = setting.card(classes=len(failure_classes()), tokens=0)
-        own = "its own prompt, tools, results and denials"
-        named = f"{REAL}{harness}"
-        return _judged(
-            replace(card, name=named, words=harness, denials="its own", summary=own), stages
-        )
     lengths = []
-    for stage in stages:
+    for stage in () if harness else stages:
         tools = _offered_by(stage, setting)
         words = (message.content for message in posed(stage.scenario, 0, setting).messages)
         lengths.append(sum(map(len, words)) + len(json.dumps(tools)))
-    tokens = round(median(lengths) / setting.per_token)
-    return _judged(setting.card(classes=len(failure_classes()), tokens=tokens), stages)
-
-
-def _judged(card: ArmCard, stages: Sequence[Stage]) -> ArmCard:
-    """With whose rules judge where the user's own stand in place of the scenarios'."""
+    tokens = round(median(lengths or [0]) / setting.per_token)
+    card = setting.card(classes=len(failure_classes()), tokens=tokens)
+    if harness:
+        card = replace(
+            card,
+            name=f"{REAL}{harness}",
+            words=harness,
+            denials="its own",
+            summary="its own prompt, tools, results and denials",
+        )
+    # The engine of the user's own rules, where they stand in place of the scenarios'.
     engines = {stage.policy.engine.name for stage in stages if stage.policy.engine}
-    if len(engines) != 1:
-        return card
-    return replace(card, engine=engines.pop())
+    return replace(card, engine=engines.pop()) if len(engines) == 1 else card
 
 
 def cost_told(stages: Sequence[Stage], setting: Setting, trials: int) -> str:
@@ -176,18 +172,11 @@ def _option_text(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
-    """The current scenarios and judges; `judged`, `policies` and `scenarios` are as in `Run`."""
+def check_same(run: Run, now: Run, who: str) -> None:
+    """Raises UsageError for what is no longer as it was when the run began, by its name.
 
-    policies: Mapping[str, str]
-    judged: Mapping[str, str]
-    scenarios: Mapping[str, str]
-    protocol: str
-
-
-def check_same(run: Run, now: Suite, who: str) -> None:
-    """Raises UsageError for what is no longer as it was when the run began, by its name."""
+    Compared are the digests of allow lists and scenarios and the protocol of the prompt.
+    """
     _check_lists(run, now, who)
     for name in sorted({*run.scenarios, *now.scenarios}):
         if run.scenarios.get(name) != now.scenarios.get(name):
@@ -199,7 +188,7 @@ def check_same(run: Run, now: Suite, who: str) -> None:
         )
 
 
-def _check_lists(run: Run, now: Suite, who: str) -> None:
+def _check_lists(run: Run, now: Run, who: str) -> None:
     for name, digest in run.policies.items():
         if now.policies.get(name, digest) != digest:
             raise UsageError(f"{who}: allow list {name!r} has changed. {BEGIN_ANEW}")
@@ -213,24 +202,21 @@ def _check_lists(run: Run, now: Suite, who: str) -> None:
 
 
 def serve_on(run: Run, card: ModelCard, store: SqlStore, who: str = "") -> None:
-    """The run names the servers that go on with it, too. Raises UsageError as `check_served`."""
-    _check_served(run, card, who)
-    if not card.simulated:  # that server is at another port each time
-        store.served_at(run.id, card.base_url)
+    """Add the servers that go on with a run to those that it names.
 
-
-def _check_served(run: Run, card: ModelCard, who: str = "") -> None:
-    """Raises UsageError when another model, or another way to query it, would resume the run."""
-    who = who or _resuming(run)
+    Raises UsageError when another model, or another way to query it, would go on with it.
+    """
     # A server may come back at another port, and is asked what it does only before a run.
     there = replace(run.model, base_url=card.base_url, seen=card.seen)
     for field in fields(ModelCard):
         now, before = getattr(card, field.name), getattr(there, field.name)
         if now != before:
             raise UsageError(
-                f"{who}: {field.name} of model {card.name!r} is {now!r} now and was "
-                f"{before!r}. {BEGIN_ANEW}"
+                f"{who or _resuming(run)}: {field.name} of model {card.name!r} is {now!r} now and "
+                f"was {before!r}. {BEGIN_ANEW}"
             )
+    if not card.simulated:  # that server is at another port each time
+        store.served_at(run.id, card.base_url)
 
 
 def digests(stages: Sequence[Stage]) -> Mapping[str, str]:
@@ -258,7 +244,13 @@ def policies_of(stages: Sequence[Stage]) -> Mapping[str, str]:
 
 def check_unchanged(run: Run, stages: Sequence[Stage], setting: Setting) -> None:
     """Raises UsageError for what is no longer as it was when the run began, by its name."""
-    now = Suite(policies_of(stages), judges(stages), digests(stages), setting.protocol)
+    now = replace(
+        run,
+        policies=policies_of(stages),
+        judged=judges(stages),
+        scenarios=digests(stages),
+        protocol=setting.protocol,
+    )
     check_same(run, now, _resuming(run))
 
 
@@ -290,10 +282,9 @@ class Plan:
         return self.part.others_before(first) if self.part else 0
 
 
-def new_run(  # noqa: PLR0913 -- what its numbers depend on
+def new_run(  # noqa: PLR0913, PLR0917 -- what its numbers depend on
     plan: Plan,
     stages: Sequence[Stage],
-    *,
     card: ModelCard,
     sandbox: str,
     setting: Setting,
