@@ -306,7 +306,7 @@ def ingest(  # noqa: PLR0913 -- as `agenteval ingest` has them
     UsageError, also where no log is found.
     """
     places = [paths] if isinstance(paths, str | Path) else paths
-    names = [text_of("paths", str(place) if isinstance(place, Path) else place) for place in places]
+    names = _texts("paths", [str(place) if isinstance(place, Path) else place for place in places])
     intake = take_in(
         text_of("format_name", format_name),
         names,
@@ -348,7 +348,7 @@ async def run_async(
     bind(joined_url := _joined(chosen["base_url"]) or "")
     options = {
         **{name: chosen[name] for name in USUAL.keys() & chosen.keys()},
-        "targets": _names(scenarios),
+        "targets": _texts("scenarios", scenarios),
         "model": [text_of("model", model)],
         "base_url": joined_url or None,
         "concurrency": str(chosen["concurrency"]),
@@ -391,23 +391,22 @@ def _check(name: str, value: Any) -> None:
         raise UsageError(f"{name}={value}: at least {_LEAST[name]}")
 
 
-def _names(scenarios: Any) -> list[str]:
-    if isinstance(scenarios, str):
-        return [scenarios]
-    if not isinstance(scenarios, Iterable):
-        raise UsageError(f"scenarios={scenarios!r:.200}: must be a str, or several")
-    return [text_of("scenarios", name) for name in scenarios]
+def _texts(name: str, value: Any) -> list[str]:
+    """Return one text or several as a list. Raises UsageError for anything else."""
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Iterable):
+        raise UsageError(f"{name}={value!r:.200}: must be a str, or several")
+    return [text_of(name, text) for text in value]
 
 
 def _joined(urls: Any) -> str | None:
     """The servers as the option of the command has them. Raises UsageError."""
-    if urls is not None and not urls:
+    if urls is None:
+        return None
+    if not urls:
         raise UsageError(f"base_url={urls!r}: no server; None asks the one that is configured")
-    if urls is None or isinstance(urls, str):
-        return urls
-    if not isinstance(urls, Iterable):
-        raise UsageError(f"base_url={urls!r:.200}: must be a str, or several")
-    return " ".join(text_of("base_url", url) for url in urls)
+    return " ".join(_texts("base_url", urls))
 
 
 class _Callback(Quiet):

@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
     from agenteval.report.sentences import Side
     from agenteval.report.view import View
+    from agenteval.stats.rates import Rate
     from agenteval.store.sql import Part
-    from agenteval.store.summaries import Listed, ListedTable
+    from agenteval.store.summaries import Listed
     from agenteval.trial.run import Run
     from agenteval.workflows.gate import InterimLooks
     from agenteval.workflows.runs import Listing
@@ -148,8 +149,8 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
     with _cut_off(resume):
-        watch, (sides, interrupted) = _played(called, _plan(called, report), gate)
-        _show(called, sides, report)
+        watch, (sides, interrupted) = _played(called)
+        _show(called, sides)
         raise typer.Exit(_code(called, sides, watch, interrupted=interrupted))
 
 
@@ -169,14 +170,13 @@ def _cut_off(resumed: str | None) -> "Iterator[None]":
 
 def _played(
     called: typer.Context,
-    plan: "Plan",
-    gate: "Path | None",
 ) -> "tuple[InterimLooks | None, tuple[Sequence[Side], bool]]":
     """Return the interim looks, the runs, and if Ctrl-C ended them early."""
+    plan = _plan(called)
     output.collect_rarely(_RARELY)
     options = called.params
     watch = workflows.gate.watch_for(
-        gate,
+        options["gate"],
         options["baseline"],
         options["store"],
         allow_simulated=options["allow_simulated"],
@@ -196,29 +196,24 @@ def _options_on_command_line(called: typer.Context) -> list[str]:
     return [name for name, one in sources.items() if one and one.name == "COMMANDLINE"]
 
 
-def _part(
-    called: typer.Context,
-    shard: str | None,
-    executor: str,
-    job: str,
-    lease: float,
-) -> "Part | None":
-    if shard is None and executor == "local":
-        if lonely := [
-            name for name in ("job", "lease") if name in _options_on_command_line(called)
-        ]:
-            raise UsageError(f"--{lonely[0]}: of shards; give --shard K/N too, such as 1/8")
-        return None
-    workflows.evaluate.check_alone(**called.params)
-    return workflows.evaluate.part_of("1/1" if shard is None else shard, job, lease, __version__)
-
-
-def _plan(called: typer.Context, report: "Path | None") -> "Plan":
+def _part(called: typer.Context) -> "Part | None":
     options = called.params
-    part = _part(called, *(options[name] for name in ("shard", "executor", "job", "lease")))
+    if options["shard"] is None and options["executor"] == "local":
+        for name in ("job", "lease"):
+            if name in _options_on_command_line(called):
+                raise UsageError(f"--{name}: of shards; give --shard K/N too, such as 1/8")
+        return None
+    workflows.evaluate.check_alone(**options)
+    shard = "1/1" if options["shard"] is None else options["shard"]
+    return workflows.evaluate.part_of(shard, options["job"], options["lease"], __version__)
+
+
+def _plan(called: typer.Context) -> "Plan":
+    options = called.params
+    part = _part(called)
     if options["resume"] and (options["gate"] or options["baseline"]):
         raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
-    output.check_report(report)
+    output.check_report(options["report"])
     if options["github"]:
         output.summary_file()
     workflows.gate.declared(None)  # its slips are told before anything is played
@@ -234,12 +229,12 @@ def _plan(called: typer.Context, report: "Path | None") -> "Plan":
     )
 
 
-def _show(called: typer.Context, sides: "Sequence[Side]", report: "Path | None") -> None:
+def _show(called: typer.Context, sides: "Sequence[Side]") -> None:
     if not sides:
         return
     options = called.params
     form = Form(
-        path=report or _report_of([side.run_and_score[0] for side in sides]),
+        path=options["report"] or _report_of([side.run_and_score[0] for side in sides]),
         taxonomy=options["taxonomy"],
         about=workflows.gate.declared(None),
         github=options["github"],
@@ -255,18 +250,24 @@ def _code(
     *,
     interrupted: bool,
 ) -> int:
-    given = called.params
-    broken = _broken(sides, given["void_limit"], given["resume"], interrupted=interrupted)
+    """Return the exit code: of what broke trials, else of the gate's verdict."""
+    options = called.params
+    code = _broken(sides, options["void_limit"], options["resume"], interrupted=interrupted)
+    if code or watch is None:
+        return code
     runs = [side.run_and_score[0] for side in sides]
-    return broken or _verdict(runs, watch, given["store"], quiet=given["as_json"])
+    ended = workflows.gate.ended(watch, runs, options["store"])
+    with output.reader_may_go():
+        say_text(at_store("\n".join(ended.lines)), err=options["as_json"])
+    return o.EXIT_CODES[ended.verdict]
 
 
 def _how_on(sides: "Sequence[Side]", resumed: str | None) -> str:
     if sides:
         return f"`agenteval run --resume {as_word(sides[-1].run_and_score[0].id)}` goes on"
-    return (
-        _SAME if resumed else "no run had begun and nothing is stored: the same command starts it"
-    )
+    if resumed:
+        return _SAME
+    return "no run had begun and nothing is stored: the same command starts it"
 
 
 def _broken(
@@ -288,22 +289,6 @@ def _broken(
         again = at_store(f"`agenteval run --resume {as_word(run)} --retry-void` plays them again")
         say_text("\n".join((*void_lines, again)), err=True)
     return o.TOO_VOID if void_lines else 0
-
-
-def _verdict(
-    runs: "Sequence[Run]",
-    watch: "InterimLooks | None",
-    store: str,
-    *,
-    quiet: bool,
-) -> int:
-    """Say what the gate found of each run: the worst counts."""
-    if watch is None:
-        return 0
-    ended = workflows.gate.ended(watch, runs, store)
-    with output.reader_may_go():
-        say_text(at_store("\n".join(ended.lines)), err=quiet)
-    return o.EXIT_CODES[ended.verdict]
 
 
 # `agenteval show`.
@@ -432,12 +417,11 @@ def _document(listing: "Listing") -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "runs": [_run(run) for run in listing.runs],
-        "imported": [_table(one) for one in listing.imported],
+        "imported": [asdict(table) for table in listing.imported],
     }
 
 
 def _run(run: "Listed") -> dict[str, Any]:
-    errors, goals = workflows.runs.errors_of(run), workflows.runs.reached(run)
     return {
         "id": run.id,
         "model": run.model,
@@ -451,23 +435,16 @@ def _run(run: "Listed") -> dict[str, Any]:
         "source": run.source,
         "scenarios": list(run.scenarios),
         "void": len(run.outcomes) - run.counted,
-        "errors": {"count": errors.count, "n": errors.n, "low": errors.low, "high": errors.high},
-        "reached": {"count": goals.count, "n": goals.n, "low": goals.low, "high": goals.high},
+        "errors": _rate(workflows.runs.errors_of(run)),
+        "reached": _rate(workflows.runs.reached(run)),
         "verdict": run.verdict,
         "labels": list(run.labels),
         "note": run.note,
     }
 
 
-def _table(table: "ListedTable") -> dict[str, Any]:
-    return {
-        "id": table.id,
-        "model": table.model,
-        "imported": table.imported,
-        "calls": table.calls,
-        "errors": table.errors,
-        "source": table.source,
-    }
+def _rate(rate: "Rate") -> dict[str, Any]:
+    return {"count": rate.count, "n": rate.n, "low": rate.low, "high": rate.high}
 
 
 # `agenteval compare`.

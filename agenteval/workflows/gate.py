@@ -229,14 +229,16 @@ def _look_remarks(look: Looked, rules: Rules, candidate: RunSummary, unkept: str
             "The same trials were judged by other allow lists or another taxonomy before: what "
             "judges, chosen with the figures at hand, proves less."
         )
-    if unkept:
-        consequence = (
-            "As the run may go on, a PASS would be one of any number of looks, and counts as "
-            "INCONCLUSIVE."
-            if not candidate.complete
-            else "As the run is complete, the verdict is the same without it."
+    if unkept and candidate.complete:
+        yield (
+            f"This look could not be kept, as {unkept}. As the run is complete, the verdict is the "
+            "same without it."
         )
-        yield f"This look could not be kept, as {unkept}. {consequence}"
+    elif unkept:
+        yield (
+            f"This look could not be kept, as {unkept}. As the run may go on, a PASS would be one "
+            "of any number of looks, and counts as INCONCLUSIVE."
+        )
 
 
 def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:
@@ -462,19 +464,17 @@ def ended(watch: InterimLooks, runs: Sequence[Run], store: str) -> Ended:
 
 def _verdict_line(run: Run, look: Look, verdict: GateVerdict, options: str) -> str:
     mark = f" {MARK}" if run.model.simulated else ""
-    saved = (
-        f" Stopped early: {run.saved} of {run.trials_planned} trials "
-        f"({run.saved / run.trials_planned:.0%}) were not needed."
-        if run.saved
-        else ""
-    )
-    return (
+    line = (
         f"{as_name(run.model.name)} over {look.baseline}: {verdict}{mark} at look {look.number} of "
-        f"{look.planned}, after {look.trials} of {run.trials_planned} trials.{saved}\n"
-        f"Each criterion: agenteval gate --baseline {as_word(look.baseline)} "
-        f"--candidate {as_word(run.id)}"
-        f"{options}"
+        f"{look.planned}, after {look.trials} of {run.trials_planned} trials."
     )
+    if run.saved:
+        share = f"{run.saved / run.trials_planned:.0%}"
+        line += (
+            f" Stopped early: {run.saved} of {run.trials_planned} trials ({share}) were not needed."
+        )
+    sides = f"--baseline {as_word(look.baseline)} --candidate {as_word(run.id)}"
+    return f"{line}\nEach criterion: agenteval gate {sides}{options}"
 
 
 def watch_for(

@@ -119,11 +119,8 @@ def _published(rules: Rules) -> tuple[Rehearsal, str]:
     worlds = [(f"scenario {number}", number, number) for number in range(PUBLISHED_TRIALS)]
     scenarios = frozenset(scenario for scenario, _, _ in worlds)
     design = Design(worlds, PUBLISHED_SIZES, scenarios, Clustering(0.0, rules.icc))
-    return Rehearsal(
-        design,
-        PUBLISHED,
-        rules,
-    ), "Without --baseline RUN, like the dense model of a published comparison"
+    size = "Without --baseline RUN, like the dense model of a published comparison"
+    return Rehearsal(design, PUBLISHED, rules), size
 
 
 # How large a run has to be.
@@ -235,15 +232,12 @@ def sentences(plan: Planned) -> str:
     )
     if size.trials < plan.minimum[0] or size.calls < plan.minimum[1]:
         lines.append(_too_few(size, *plan.minimum))
-    harder = plan.if_half
+    harder = f"more than {MOST_TRIALS:,} trials"
+    if plan.if_half:
+        harder = f"{plan.if_half.trials:,} trials, about {plan.if_half.calls:,} calls"
     lines.append(
-        "For one that is worse by half of that: "
-        + (
-            f"{harder.trials:,} trials, about {harder.calls:,} calls. "
-            if harder
-            else f"more than {MOST_TRIALS:,} trials. "
-        )
-        + "Choose the size before the run: do not add to one until it passes."
+        f"For one that is worse by half of that: {harder}. Choose the size before the run: do not "
+        "add to one until it passes."
     )
     if plan.hours is not None and plan.calls_per_minute is not None:
         lines.append(

@@ -46,10 +46,7 @@ def rescore(run: str, store: str, *, allowlist: str | None = None, own: bool = F
 
 def policy_names() -> Sequence[str]:
     """Return the names of the project's allow lists and the shipped ones."""
-    names = set()
-    for root in roots():
-        names |= {file.stem for file in (root / FOLDER).glob("*.toml")}
-    return sorted(names)
+    return sorted({file.stem for root in roots() for file in (root / FOLDER).glob("*.toml")})
 
 
 def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
@@ -63,24 +60,18 @@ def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
             f"{FOLDER}/ of the project"
         )
     judging = Judging.of(run, {trial.scenario}, allowlist)
-    if gone := _unknown_agents(judging, trial):
-        raise UsageError(
-            f"{trial.scenario} has no sub-agent {gone[0]!r} any more, which made calls"
-        )
-    place = Place(trial.scenario, trial.seed, "", trial.number)
+    stage = judging.stages.get(trial.scenario)
+    for part in trial.agents:
+        if stage and part.calls and part.name not in stage.agents:
+            raise UsageError(
+                f"{trial.scenario} has no sub-agent {part.name!r} any more, which made calls"
+            )
     verdicts = {}
     for label, call, record in calls_in_order(trial):
-        agent = label.rpartition("/")[0]
+        place = Place(trial.scenario, trial.seed, label.rpartition("/")[0], trial.number)
         spot = (label, record.turn, record.position)
-        verdicts[spot], _ = judging.judged(replace(place, agent=agent), call, record)
+        verdicts[spot], _ = judging.judged(place, call, record)
     return verdicts
-
-
-def _unknown_agents(judging: "Judging", trial: Trial) -> Sequence[str]:
-    """Return the sub-agents of the trial that its scenario no longer has."""
-    stage = judging.stages.get(trial.scenario)
-    known = stage.agents if stage else ()
-    return [part.name for part in trial.agents if stage and part.calls and part.name not in known]
 
 
 def calls_in_order(trial: Trial) -> Iterator[tuple[str, ToolCall, CallRecord]]:
@@ -140,13 +131,10 @@ def _changed(run: Run, stages: Sequence[Stage]) -> str:
 def _that_judged(run: Run, stages: Sequence[Stage]) -> Mapping[str, str]:
     """The run's lists but for those of scenarios of which no trial is looked at."""
     names = {stage.scenario.name for stage in stages}
-    digests = set()
-    for agent, digest in run.judged.items():
-        if agent.partition(":")[0] in names:
-            digests.add(digest)
-    return {
-        name: digest for name, digest in run.policies.items() if digest in digests or not digests
-    }
+    digests = {
+        digest for agent, digest in run.judged.items() if agent.partition(":")[0] in names
+    } or {*run.policies.values()}
+    return {name: digest for name, digest in run.policies.items() if digest in digests}
 
 
 @dataclass(slots=True)
@@ -169,11 +157,15 @@ class Judging:
         own: bool = False,
     ) -> Self:
         """Return the judging for `rescore`. Raises UsageError if its allow lists are missing."""
+        if run.source is not None and allowlist is None:  # their own rules are not stored
+            raise UsageError(
+                f"{run.id}: it was read from logs: name what judges it with --allowlist"
+            )
+        other = load_any(allowlist, roots=roots()) if allowlist else None
         if run.source is not None:
-            return cls(run, {}, _policy_for_logs(run, allowlist))
+            return cls(run, {}, other)
         begun = run.options.allowlist if run.options and not allowlist else ""
         loaded = load_stages(sorted(scenarios), _arm(run), allowlist=begun)
-        other = load_any(allowlist, roots=roots()) if allowlist else None
         if not allowlist and not own:
             other = _in_force(run, loaded)
         return cls(run, {stage.scenario.name: stage for stage in loaded}, other)
@@ -221,21 +213,13 @@ class Judging:
         return verdict, policy.digest
 
 
-def _policy_for_logs(run: Run, allowlist: str | None) -> Policy:
-    """Return the policy that judges the calls of logs, whose own rules are not stored with them."""
-    if allowlist is None:
-        raise UsageError(f"{run.id}: it was read from logs: name what judges it with --allowlist")
-    return load_any(allowlist, roots=roots())
-
-
 def _after(world: World, call: ToolCall, done: Execution, arm: Arm) -> World:
     """The world with what this call wrote, and with the file that keeps what was not shown."""
-    saved, written = dict.fromkeys(world.saved, ""), world.written
+    saved = dict.fromkeys(world.saved, "")
     if call.name == BASH:
         shown_part(done.output, arm.cut, saved)
-    if done.exit_code == 0:
-        written = written | {*files_written(call, world.root)}
-    return replace(world, saved=frozenset(saved), written=written)
+    written = files_written(call, world.root) if done.exit_code == 0 else ()
+    return replace(world, saved=frozenset(saved), written=world.written.union(written))
 
 
 def _arm(run: Run) -> Arm:

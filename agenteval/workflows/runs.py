@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from itertools import count
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
@@ -56,12 +57,11 @@ def listing(
     if or_none and not where.is_there:
         return Listing(str(where))
     with opened(store) as query:
-        runs = []
-        for run in listed(query):
-            is_of_label = label is None or label in run.labels
-            if is_of_label and (model or "") in run.model and is_wanted(run.started):
-                runs.append(run)
-        return Listing(str(where), runs, listed_tables(query))
+        runs, tables = listed(query), listed_tables(query)
+    if label is not None:
+        runs = [run for run in runs if label in run.labels]
+    runs = [run for run in runs if (model or "") in run.model and is_wanted(run.started)]
+    return Listing(str(where), runs, tables)
 
 
 class CountedTrial(Protocol):
@@ -348,23 +348,23 @@ def _labelled(query: Query, by: By, model: str, *, simulated: bool) -> Sequence[
 
 
 def _keep_longest(trial: _Labelled, place: _Place, in_force: dict[_Place, _Labelled]) -> None:
-    rival = in_force.get(place)
-    if rival is None or trial.cluster[1] > rival.cluster[1]:
+    rival = in_force.setdefault(place, trial)
+    if rival is trial:
+        return
+    if trial.cluster[1] > rival.cluster[1]:
         in_force[place] = trial
-        if rival:
-            rival.is_judged_since = True
+        rival.is_judged_since = True
     else:
         trial.is_judged_since = True
 
 
 def _day(began: float | None, started: str) -> str:
     """In UTC. A session that does not tell its time has none, and a damaged time is none."""
-    if began is None and not started:
-        return ""
     try:
-        at = (
-            datetime.fromisoformat(started) if began is None else datetime.fromtimestamp(began, UTC)
-        )
+        if began is None:
+            at = datetime.fromisoformat(started)  # an empty text is a ValueError, too
+        else:
+            at = datetime.fromtimestamp(began, UTC)
         return at.astimezone(UTC).date().isoformat()
     except (ValueError, OverflowError, OSError):
         return ""
@@ -380,11 +380,8 @@ def _week(day: str) -> str:
 
 def _key(label: str) -> tuple[tuple[bool, int, str], ...]:
     """Return what a label is sorted by: 1.10 comes behind 1.9."""
-    parts = []
-    for part in label.replace("-", ".").split("."):
-        is_number = part.isdecimal()
-        parts.append((is_number, int(part) if is_number else 0, part))
-    return tuple(parts)
+    parts = label.replace("-", ".").split(".")
+    return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts)
 
 
 _GAUGES: Mapping[str, tuple[str, Callable[[Rate], float]]] = {
@@ -416,10 +413,9 @@ def _distinct(texts: Iterable[str]) -> Iterator[Name]:
     used: set[Name] = set()
     for text in texts:
         name = label = as_name(without_log_commands(text))
-        number = 1
+        numbers = count(2)
         while label in used:
-            number += 1
-            label = as_name(f"{name} ({number})")
+            label = as_name(f"{name} ({next(numbers)})")
         used.add(label)
         yield label
 

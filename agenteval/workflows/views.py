@@ -126,19 +126,15 @@ def models_of(names: Sequence[str], store: str, *, calls: bool) -> list[Side]:
         with opened(store) as query:
             for name in names:
                 compared_sides += _sides(name, query, store, calls=calls)
-    _check_apart([side.run.id for side in compared_sides if side.run])
+    counts = Counter(side.run.id for side in compared_sides if side.run)
+    for run, count in counts.items():
+        if count > 1:
+            raise UsageError(f"compare: {run} is named twice; name two runs")
     if len(compared_sides) < 2:
         raise UsageError(
             f"compare: {' '.join(names)} is one model; name another run, or a file of counts"
         )
     return compared_sides
-
-
-def _check_apart(ids: Sequence[str]) -> None:
-    """Raises UsageError for a run that would be compared with itself."""
-    for run in ids:
-        if ids.count(run) > 1:
-            raise UsageError(f"compare: {run} is named twice; name two runs")
 
 
 def compared(
@@ -217,16 +213,15 @@ _WHOSE = {
 
 def faults(sides: Sequence[Side]) -> list[str]:
     """Return what broke trials by a defect of ours or a mistake in a scenario, in words."""
-    struck: dict[Cause | None, list[tuple[Run, TrialSummary]]] = {}
+    voids = []
     for side in sides:
         run, score = side.run_and_score
-        for trial in score.voids:
-            struck.setdefault(trial.cause, []).append((run, trial))
+        voids += [(run, trial) for trial in score.voids]
     lines = []
     for cause, whose in _WHOSE.items():
-        if cause in struck:
-            first, *others = struck[cause]
-            lines.append(_line(1 + len(others), whose, *first))
+        struck = [(run, trial) for run, trial in voids if trial.cause is cause]
+        if struck:
+            lines.append(_line(len(struck), whose, *struck[0]))
     return lines
 
 
@@ -239,14 +234,15 @@ def voids_beyond(sides: Sequence[Side], limit: float) -> list[str]:
     lines = []
     for side in sides:
         run, score = side.run_and_score
-        trials = score.trials + len(score.voids)
-        is_nothing = len(score.voids) == trials
-        if score.voids and (is_nothing or len(score.voids) > limit * trials):
-            consequence = (
-                "nothing was measured" if is_nothing else "its rates say little of the model"
-            )
-            share = void_of(len(score.voids), trials)
-            lines.append(f"{run.model.name}: {share}, {consequence}. {_most_common(score.voids)}")
+        void = len(score.voids)
+        trials = score.trials + void
+        if void == 0 or (void < trials and void <= limit * trials):
+            continue
+        consequence = "its rates say little of the model"
+        if void == trials:
+            consequence = "nothing was measured"
+        share = void_of(void, trials)
+        lines.append(f"{run.model.name}: {share}, {consequence}. {_most_common(score.voids)}")
     return lines
 
 
