@@ -247,7 +247,15 @@ def rescore(
     (name,), where = named([run], store)
     if allowlist is not None:
         text_of("allowlist", allowlist)
-    return load(judged_again(name, where, allowlist=allowlist, own=own).run_id, store=where)
+    return load(
+        judged_again(
+            name,
+            where,
+            allowlist=allowlist,
+            own=own,
+        ).run_id,
+        store=where,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def let_go() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class LogGuard:
+class _LogGuard:
     """A stream of text whose lines no CI runner obeys, whatever the words in them."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -113,8 +113,8 @@ _RUNNERS = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")  # variables
 def guard_log() -> None:
     """Put a guard before both streams, for what this process prints from now on."""
     for name in ("stdout", "stderr"):
-        if not isinstance(stream := getattr(sys, name), LogGuard):
-            setattr(sys, name, LogGuard(stream))
+        if not isinstance(stream := getattr(sys, name), _LogGuard):
+            setattr(sys, name, _LogGuard(stream))
 
 
 def say(line: str, *, err: bool = False) -> None:
@@ -130,7 +130,7 @@ def say_text(text: str, *, err: bool = False) -> None:
 def print_data(text: str) -> None:
     """Print what a program reads, as it is; in a CI job it may be the log that is printed to."""
     stream = sys.stdout
-    if isinstance(stream, LogGuard) and not any(map(os.environ.get, _RUNNERS)):
+    if isinstance(stream, _LogGuard) and not any(map(os.environ.get, _RUNNERS)):
         stream = stream.stream
     stream.write(text)
     stream.flush()

@@ -317,7 +317,13 @@ class Shown(Kept):
         self.say(visible(record.reply.rstrip("\n")))
 
 
-def play(stage: Stage, seed: int, setting: Setting, model: Model, at: Terminal) -> Trial:
+def play(
+    stage: Stage,
+    seed: int,
+    setting: Setting,
+    model: Model,
+    at: Terminal,
+) -> Trial:
     """Play one trial with this model, and show each call.
 
     Raises UsageError where no sandbox works, and InfrastructureError when the trial is void.
@@ -338,12 +344,22 @@ def play(stage: Stage, seed: int, setting: Setting, model: Model, at: Terminal) 
     return trial
 
 
-def by_person(target: str, seed: int, setting: Setting, at: Terminal) -> Trial:
+def by_person(
+    target: str,
+    seed: int,
+    setting: Setting,
+    at: Terminal,
+) -> Trial:
     """A person plays the scenario of this name. Raises UsageError."""
     return play(_only(load_stages([target], setting.arm), target), seed, setting, _Person(at), at)
 
 
-def replayed(run: str, trial_name: str, store: str, at: Terminal) -> Trial:
+def replayed(
+    run: str,
+    trial_name: str,
+    store: str,
+    at: Terminal,
+) -> Trial:
     """Make the calls of the trial SCENARIO#N of a stored run again, in the same task instance.
 
     Raises UsageError.
@@ -386,7 +402,14 @@ def _which(begun: Sequence[Sequence[Message]], messages: Sequence[Message]) -> i
 
 
 def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:
-    return Turn(text, calls, "tool_calls" if calls else "stop", Usage(), raw="", seconds=0.0)
+    return Turn(
+        text,
+        calls,
+        "tool_calls" if calls else "stop",
+        Usage(),
+        raw="",
+        seconds=0.0,
+    )
 
 
 def _named(tool: ToolSchema) -> str:

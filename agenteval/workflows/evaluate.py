@@ -65,7 +65,12 @@ _LONGEST = 2.0  # seconds between two looks at what others play
 Play = Callable[[Sequence[TrialKey]], Awaitable[None]]
 
 
-def part_of(text: str, job: str, lease: float, version: str = "") -> Part:
+def part_of(
+    text: str,
+    job: str,
+    lease: float,
+    version: str = "",
+) -> Part:
     """The K-th of N. Raises UsageError."""
     found = _PART.fullmatch(text)
     number, of = map(int, found.groups()) if found else (0, 0)
@@ -230,7 +235,13 @@ class Session:
                 model_of(ready, note, self.plan.before) as model,
             ):
                 is_begun, joins = self.plan.resume is not None, self.plan.joins
-                card = await served_card(name, ready, note, is_begun=is_begun, some=joins)
+                card = await served_card(
+                    name,
+                    ready,
+                    note,
+                    is_begun=is_begun,
+                    some=joins,
+                )
                 setting = await self._measured(model, filled_setting)
                 make = partial(new_run, self.plan, self.stages, card, backend.name, setting)
                 for level in self.levels:
@@ -343,7 +354,13 @@ class Session:
                     await self._play_blocks(run, keys, partial(orchestrator.play, self.stages))
                 complete = True
             finally:
-                self._close(run, second_reader.counts, spent, complete=complete, keys=keys)
+                self._close(
+                    run,
+                    second_reader.counts,
+                    spent,
+                    complete=complete,
+                    keys=keys,
+                )
 
     async def _play_beside_others(
         self,
@@ -413,9 +430,19 @@ class Session:
         for line in self.harness.lines_after_run() if self.harness else ():
             self.progress.note(line)
         if self.shard:
-            self.store.close_part(run.id, self.shard, complete=complete, second_reader=answers)
+            self.store.close_part(
+                run.id,
+                self.shard,
+                complete=complete,
+                second_reader=answers,
+            )
             return
         counts = Counter(run.second_reader)
         counts.update(answers)
         effort = spent.effort if not self.plan.resume else None if keys else run.effort
-        self.store.close_run(run.id, complete=complete, second_reader=counts, effort=effort)
+        self.store.close_run(
+            run.id,
+            complete=complete,
+            second_reader=counts,
+            effort=effort,
+        )

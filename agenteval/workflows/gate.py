@@ -75,7 +75,10 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
     excluded = _check_comparable(
-        before, after, allow_simulated=allow_simulated, across_arms=across_arms
+        before,
+        after,
+        allow_simulated=allow_simulated,
+        across_arms=across_arms,
     )
     if excluded:
         before, after = _without(before, excluded), _without(after, excluded)
@@ -94,7 +97,13 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
         *_hidden(before, _place(baseline, store), "The baseline"),
         *_hidden(after, _place(candidate, store), "The candidate", over=over),
     )
-    return gate_view(judgement, before, after, rules=source, remarks=remarks)
+    return gate_view(
+        judgement,
+        before,
+        after,
+        rules=source,
+        remarks=remarks,
+    )
 
 
 def _without(run: RunSummary, classes: Sequence[str]) -> RunSummary:
@@ -106,7 +115,13 @@ def _place(word: str, store: str) -> str:
     return word if Path(word).is_file() else store
 
 
-def _hidden(run: RunSummary, store: str, who: str, *, over: str = "") -> Sequence[str]:
+def _hidden(
+    run: RunSummary,
+    store: str,
+    who: str,
+    *,
+    over: str = "",
+) -> Sequence[str]:
     """Return the remarks on facts that counts hide.
 
     These are trials or runs that were played again, and calls that were judged again or garbled.
@@ -116,7 +131,16 @@ def _hidden(run: RunSummary, store: str, who: str, *, over: str = "") -> Sequenc
     with opened(store) as query:
         again, moved = replayed(query, run.id), rejudged(query, run.id)
         blames, lost = report.blamed(garbled(query, run.id))
-        tried = verdicts_of_others(query, run.id, model=run.model, over=over) if over else {}
+        tried = (
+            verdicts_of_others(
+                query,
+                run.id,
+                model=run.model,
+                over=over,
+            )
+            if over
+            else {}
+        )
     told = *retried_told(who, again), *rejudged_told(who, moved), *other_run_remarks(tried, over)
     return *told, *spoilt_told(who, blames, run.calls + lost)
 
@@ -199,7 +223,12 @@ def _digest(value: object) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
 
 
-def _look_remarks(look: Looked, rules: Rules, candidate: RunSummary, unkept: str) -> Iterator[str]:
+def _look_remarks(
+    look: Looked,
+    rules: Rules,
+    candidate: RunSummary,
+    unkept: str,
+) -> Iterator[str]:
     """Yield remarks on this look, unless it is the only one; `unkept` says why it is not kept."""
     if any(one.planned for one in look.before):
         last = look.before[-1]
@@ -462,7 +491,12 @@ def ended(watch: InterimLooks, runs: Sequence[Run], store: str) -> Ended:
     return Ended(min(verdicts, key=worst.index), tuple(lines))
 
 
-def _verdict_line(run: Run, look: Look, verdict: GateVerdict, options: str) -> str:
+def _verdict_line(
+    run: Run,
+    look: Look,
+    verdict: GateVerdict,
+    options: str,
+) -> str:
     mark = f" {MARK}" if run.model.simulated else ""
     line = (
         f"{as_name(run.model.name)} over {look.baseline}: {verdict}{mark} at look {look.number} of "

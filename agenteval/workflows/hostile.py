@@ -350,7 +350,13 @@ def _turn(body: bytes) -> Turn:
         received, usage = reader.received()
     else:
         received, usage = read_reply(body)
-    return turn_of(received, Asked(SCHEMAS), usage=usage, raw=body.decode("latin-1"), seconds=1.0)
+    return turn_of(
+        received,
+        Asked(SCHEMAS),
+        usage=usage,
+        raw=body.decode("latin-1"),
+        seconds=1.0,
+    )
 
 
 def _defect(error: Exception) -> str:
@@ -390,7 +396,12 @@ def _store_result(store: SqlStore, number: int, words: str) -> str:
             CallRecord(0, at, tool_call, judge(tool_call, POLICY), turn.text)
             for at, tool_call in enumerate(turn.calls)
         ]
-        played = replace(trial(), number=number, turns=(turn,), calls=tuple(records))
+        played = replace(
+            trial(),
+            number=number,
+            turns=(turn,),
+            calls=tuple(records),
+        )
         back = _stored(store, f"inbound-{number}", played)
     except DEFECTS as error:
         return _defect(error)

@@ -320,7 +320,7 @@ async def _reply(model: Model, prompt: tuple[Message, ...], free: asyncio.Semaph
 TASK = "Write the longest story you can about all of this, and do not stop early."
 
 
-def probe_prompt(key: str, characters: int) -> tuple[Message, ...]:
+def _probe_prompt(key: str, characters: int) -> tuple[Message, ...]:
     """One message of about so many characters; keys that differ give prompts that do."""
     return (Message("user", f"{''.join(_text(key, characters))}\n\n{TASK}"),)
 
@@ -408,21 +408,32 @@ def _single_server(name: str, base_url: str | None) -> ModelEntry | None:
     return entry
 
 
-async def _levels(name: str, model: OpenAIModel, load: Probe, *, simulated: bool) -> list[Served]:
+async def _levels(
+    name: str,
+    model: OpenAIModel,
+    load: Probe,
+    *,
+    simulated: bool,
+) -> list[Served]:
     """Measure the levels. A first request warms the server and shows the characters per token."""
     key = f"{load.nonce}/{name}"
     characters = round(load.prompt_tokens * PER_TOKEN)
-    first = await probe(model, [probe_prompt(key, characters)], 1)
+    first = await probe(model, [_probe_prompt(key, characters)], 1)
     counted = sum(turn.usage.prompt_tokens for turn in _replies(name, first))
     if counted:
         characters = round(characters * load.prompt_tokens / counted)
     served = []
     for level in load.levels:
         numbers = range(load.number(level))
-        prompts = [probe_prompt(f"{key}/{level}/{number}", characters) for number in numbers]
+        prompts = [_probe_prompt(f"{key}/{level}/{number}", characters) for number in numbers]
         probed = await probe(model, prompts, level)
         turns = _replies(name, probed)
-        speed = speed_of(turns, concurrency=level, seconds=probed.seconds, new=True)
+        speed = speed_of(
+            turns,
+            concurrency=level,
+            seconds=probed.seconds,
+            new=True,
+        )
         served.append(Served(name, simulated, replace(speed, failed=len(probed.failures))))
     return served
 

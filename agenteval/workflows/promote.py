@@ -88,7 +88,18 @@ def explain_rules(
     }
     rng = np.random.default_rng(SEED)
     played = {name: rehearsal.characteristics(one, rng) for name, one in candidates.items()}
-    like = run or next(simulated_pairs(design, truth, truth, rng=rng, pairs=1))[0]
+    like = (
+        run
+        or next(
+            simulated_pairs(
+                design,
+                truth,
+                truth,
+                rng=rng,
+                pairs=1,
+            )
+        )[0]
+    )
     reach = out_of_reach(like, like, rehearsal.rules)
     words = f"{size}: {in_words(rehearsal)}."
     return Explained(rules, rehearsal.pairs, source, words, played, reach)
@@ -376,10 +387,21 @@ def _options(run: Run) -> Options:
     return run.options
 
 
-def _plan(baseline: str, rules: Rules, store: str, progress: Progress) -> Planned | None:
+def _plan(
+    baseline: str,
+    rules: Rules,
+    store: str,
+    progress: Progress,
+) -> Planned | None:
     margin, ratio = (None, rules.margin) if rules.ratio else (100 * rules.margin, None)
     try:
-        plan = planned(baseline, store, margin=margin, ratio=ratio, declared=rules)
+        plan = planned(
+            baseline,
+            store,
+            margin=margin,
+            ratio=ratio,
+            declared=rules,
+        )
     except UsageError as error:  # a baseline without errors has no ratio; the run is of use still
         progress.note(f"No plan: {error}")
         return None
@@ -390,7 +412,12 @@ def _plan(baseline: str, rules: Rules, store: str, progress: Progress) -> Planne
 MOST = 50  # trials of each scenario that nobody asked for
 
 
-def _more_trials(plan: Planned, rules: Rules, baseline: Run, promotion: Promotion) -> int | None:
+def _more_trials(
+    plan: Planned,
+    rules: Rules,
+    baseline: Run,
+    promotion: Promotion,
+) -> int | None:
     """Return how many trials of each scenario to play.
 
     None if the user gave a number, or the baseline has enough. It is as many as the margin of

@@ -132,7 +132,10 @@ def _profile_faults(stage: Stage, prompt: Prompt, files: Collection[str]) -> Ite
 
 
 def _prompt_faults(
-    stage: Stage, seed: int, values: Variables, files: Collection[str]
+    stage: Stage,
+    seed: int,
+    values: Variables,
+    files: Collection[str],
 ) -> Iterator[str]:
     """Yield faults of the first agent's prompt, and of each sub-agent's that the model plays."""
     scenario = stage.scenario
@@ -262,7 +265,14 @@ class Kept(Quiet):
     def begin(self, key: TrialKey) -> bool:
         return key not in self.trials
 
-    def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None: ...
+    def turn(
+        self,
+        key: TrialKey,
+        number: int,
+        turn: Turn,
+        *,
+        agent: str = "",
+    ) -> None: ...
 
     def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None: ...
 
@@ -299,7 +309,10 @@ def check(stages: Sequence[Stage], sandbox: str | None, many: int = 0) -> list[_
 
 
 async def _check_many(
-    stages: Sequence[Stage], proofs: Sequence[_Proof], backend: SandboxBackend, many: int
+    stages: Sequence[Stage],
+    proofs: Sequence[_Proof],
+    backend: SandboxBackend,
+    many: int,
 ) -> list[_Proof]:
     """Return the proofs with the faults of many task instances, honest players and adversaries."""
     faults: dict[str, list[str]] = {}
@@ -407,7 +420,10 @@ async def _evidence(
 
 
 def _other_faults(
-    stage: Stage, evidence: _Evidence, slips: Slips, of_solution: Sequence[str]
+    stage: Stage,
+    evidence: _Evidence,
+    slips: Slips,
+    of_solution: Sequence[str],
 ) -> list[str]:
     """Return the faults of all players but the one of the solution, whose faults are known."""
     first, faults = _key(stage, 0), [*_judged_faults(stage)]
@@ -545,7 +561,10 @@ def _others(stage: Stage, known: Sequence[Stage]) -> Iterator[TrialKey]:
 
 
 async def _played_before(
-    stages: Sequence[Stage], keys: Sequence[TrialKey], setting: Setting, backend: SandboxBackend
+    stages: Sequence[Stage],
+    keys: Sequence[TrialKey],
+    setting: Setting,
+    backend: SandboxBackend,
 ) -> Trials:
     from agenteval.models import simulated  # noqa: PLC0415 -- start-up: few need it
 

@@ -229,7 +229,15 @@ def shares(job: Part, processors: int, trials: int) -> list[Part]:
     parts, before = [], 0
     for number in range(1, workers + 1):
         own = trials // workers + (number <= trials % workers)
-        parts.append(replace(job, number=number, of=workers, trials=own, before=before))
+        parts.append(
+            replace(
+                job,
+                number=number,
+                of=workers,
+                trials=own,
+                before=before,
+            )
+        )
         before += own
     return parts
 
@@ -262,7 +270,12 @@ def _order(plan: Plan, suite: Mapping[str, str]) -> Order:
     }
 
 
-def _play(ray: Any, order: Order, parts: Sequence[Part], display: Shown) -> None:
+def _play(
+    ray: Any,
+    order: Order,
+    parts: Sequence[Part],
+    display: Shown,
+) -> None:
     here = ray.get_runtime_context().get_node_id()
     node_affinity = import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
     event_queue = import_module("ray.util.queue").Queue(

@@ -45,13 +45,13 @@ def targets() -> tuple[str, ...]:
     return (*registry.dialects(), OURS)
 
 
-def written_for(policy: Policy, to: str) -> Written:
+def _written_for(policy: Policy, to: str) -> Written:
     """Return an allow list in the format `to`, one of `targets`.
 
     The result never allows less than it says in `lost`.
     """
     if to == OURS:
-        text, losses = to_toml(policy), tuple(_lost_in_ours(policy))
+        text, losses = _to_toml(policy), tuple(_lost_in_ours(policy))
     elif dialect := registry.dialects().get(to):
         text, losses = dialect.write(policy)
     else:
@@ -67,7 +67,7 @@ def _lost_in_ours(policy: Policy) -> Iterator[str]:
             yield f"{rule.text}: that a * before its end stands for several words too"
 
 
-def to_toml(policy: Policy) -> str:
+def _to_toml(policy: Policy) -> str:
     """Reading it gives the same policy, and for one of ours the same digest."""
     rules = policy.bash
     texts = [rule.text for rule in rules.patterns]
@@ -211,7 +211,7 @@ def lint(given: str) -> list[Remark]:
 
 def convert(given: str, to: str) -> Written:
     """An allow list as another harness writes it. Raises UsageError."""
-    return written_for(load_any(given, roots=roots()), to)
+    return _written_for(load_any(given, roots=roots()), to)
 
 
 # Calls as lines of JSON.
@@ -369,7 +369,12 @@ def row_name(taxonomy: str) -> Callable[[str], str]:
 
 def text_of(file: BinaryIO) -> TextIO:
     # Lines end in \n only: a carriage return is part of a command, as it is to bash.
-    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
+    return io.TextIOWrapper(
+        file,
+        encoding="utf-8-sig",
+        errors="surrogateescape",
+        newline="\n",
+    )
 
 
 def bounded_lines(file: TextIO) -> Iterator[str]:

@@ -25,7 +25,13 @@ from agenteval.trial.trial import AgentPart, CallRecord, Execution, Trial
 from agenteval.workflows.stages import arm_played, judges, load_stages, policies_of
 
 
-def rescore(run: str, store: str, *, allowlist: str | None = None, own: bool = False) -> Rescored:
+def rescore(
+    run: str,
+    store: str,
+    *,
+    allowlist: str | None = None,
+    own: bool = False,
+) -> Rescored:
     """Judge a run's stored calls again; both judgements are kept, and the new one is in force.
 
     They are judged by `allowlist`, in any format. With `own`, it is by today's version of the lists
@@ -213,7 +219,12 @@ class Judging:
         return verdict, policy.digest
 
 
-def _after(world: World, call: ToolCall, done: Execution, arm: Arm) -> World:
+def _after(
+    world: World,
+    call: ToolCall,
+    done: Execution,
+    arm: Arm,
+) -> World:
     """The world with what this call wrote, and with the file that keeps what was not shown."""
     saved = dict.fromkeys(world.saved, "")
     if call.name == BASH:

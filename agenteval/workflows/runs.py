@@ -64,7 +64,7 @@ def listing(
     return Listing(str(where), runs, tables)
 
 
-class CountedTrial(Protocol):
+class _CountedTrial(Protocol):
     """A trial that is not void, with its calls and its errors by class."""
 
     @property
@@ -75,7 +75,7 @@ class CountedTrial(Protocol):
     def errors(self) -> Mapping[str, int]: ...
 
 
-class ErrorRates(NamedTuple):
+class _ErrorRates(NamedTuple):
     """The errors of a run, of all its calls: all of them, and those of each class."""
 
     total: Rate
@@ -83,16 +83,16 @@ class ErrorRates(NamedTuple):
 
 
 def rate_errors(
-    trials: Sequence[CountedTrial],
+    trials: Sequence[_CountedTrial],
     about: Estimand = Estimand.THESE,
-) -> ErrorRates:
+) -> _ErrorRates:
     """Return the error rates of these trials, with intervals for this estimand."""
     counts = ErrorCounts.added([(trial.calls, trial.errors) for trial in trials])
     scenarios = [trial.scenario for trial in trials]
     by_class = {}
     for name in counts.by_class:
         by_class[name] = _rate(counts.clusters(name), scenarios, about)
-    return ErrorRates(_rate(counts.total(), scenarios, about), by_class)
+    return _ErrorRates(_rate(counts.total(), scenarios, about), by_class)
 
 
 def _rate(
@@ -135,7 +135,14 @@ def chosen(words: Sequence[str], store: str) -> _ChosenRuns:
     return _ChosenRuns(ids, notes)
 
 
-def tag(word: str, labels: Sequence[str], note: str | None, store: str, *, off: bool) -> str:
+def tag(
+    word: str,
+    labels: Sequence[str],
+    note: str | None,
+    store: str,
+    *,
+    off: bool,
+) -> str:
     """Label a run, or take labels `off` it; its id. Raises UsageError."""
     for label in labels:
         if as_name(label) != label:
@@ -279,7 +286,13 @@ class Series:
     changes: Sequence[Change]
 
 
-def trend(store: str, by: By, *, model: str = "", simulated: bool = False) -> Trend:
+def trend(
+    store: str,
+    by: By,
+    *,
+    model: str = "",
+    simulated: bool = False,
+) -> Trend:
     """Return the trend of the models with `model` in their names.
 
     Raises UsageError for a store that is not there.
@@ -318,7 +331,13 @@ class _Labelled:
     is_judged_since: bool = False
 
 
-def _labelled(query: Query, by: By, model: str, *, simulated: bool) -> Sequence[_Labelled]:
+def _labelled(
+    query: Query,
+    by: By,
+    model: str,
+    *,
+    simulated: bool,
+) -> Sequence[_Labelled]:
     """Return the trials of these models, the newest first.
 
     Of a session that was judged again, all judgements but one are marked. That is the one with

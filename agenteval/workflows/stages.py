@@ -60,7 +60,7 @@ def _offered_by(stage: Stage, setting: Setting) -> list[ToolSchema]:
     return schemas(setting.profile, setting.arm.offered(stage.scenario.tools, visible=shown))
 
 
-def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> ArmCard:
+def _arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> ArmCard:
     """Return the card of the arm that a run stores.
 
     Its length is the median over the first requests of the scenarios, in tokens. With a `harness`,
@@ -145,7 +145,12 @@ def stored_run(run_id: str, store: str) -> Run:
     return run
 
 
-def agreed(run: Run, options: Options, given_names: Sequence[str], who: str = "") -> Options:
+def agreed(
+    run: Run,
+    options: Options,
+    given_names: Sequence[str],
+    who: str = "",
+) -> Options:
     """Return the options of the run. Raises UsageError if one that was given contradicts them.
 
     `who` would go on with it, here and below: --resume, or a shard.
@@ -201,7 +206,12 @@ def _check_lists(run: Run, now: Run, who: str) -> None:
         )
 
 
-def serve_on(run: Run, card: ModelCard, store: SqlStore, who: str = "") -> None:
+def serve_on(
+    run: Run,
+    card: ModelCard,
+    store: SqlStore,
+    who: str = "",
+) -> None:
     """Add the servers that go on with a run to those that it names.
 
     Raises UsageError when another model, or another way to query it, would go on with it.
@@ -306,10 +316,15 @@ def new_run(  # noqa: PLR0913, PLR0917 -- what its numbers depend on
         taxonomy=TAXONOMY_VERSION,
         policies=policies_of(stages),
         judged=judges(stages),
-        options=replace(options, model=[card.name], sandbox=sandbox, concurrency=str(level)),
+        options=replace(
+            options,
+            model=[card.name],
+            sandbox=sandbox,
+            concurrency=str(level),
+        ),
         scenarios=digests(stages),
         per_token=setting.per_token,
-        arm=arm_card(stages, setting, options.harness),
+        arm=_arm_card(stages, setting, options.harness),
     )
 
 

@@ -42,7 +42,15 @@ def loaded(names: Sequence[str], store: str) -> list[Run]:
     """Runs but the bytes of their replies, by what names them. Raises UsageError."""
     where = str(Location(store))
     with opened(store) as query:
-        return [read.load(query, name, where=where, raw=False) for name in names]
+        return [
+            read.load(
+                query,
+                name,
+                where=where,
+                raw=False,
+            )
+            for name in names
+        ]
 
 
 def sides(names: Sequence[str], store: str) -> list[Side]:
@@ -73,7 +81,12 @@ def whole(sides: Sequence[Side]) -> list[Run]:
     return runs
 
 
-def _side(query: Query, name: str, store: str, where: str) -> Side:
+def _side(
+    query: Query,
+    name: str,
+    store: str,
+    where: str,
+) -> Side:
     run, summaries = _summarized(query, name, where)
     transcripts = partial(_transcripts, store, run.id)
     return Side.of_stored(run, summaries, tallied(query, run.id), transcripts)
@@ -93,14 +106,29 @@ def _transcripts(store: str, run: str, worlds: Sequence[World]) -> Iterator[Tria
 
 
 def view_of(runs: Sequence[Side], taxonomy: str, about: str | None = None) -> View:
-    return build_view(runs, classes=class_texts(), fold=fold(taxonomy), about=declared(about))
+    return build_view(
+        runs,
+        classes=class_texts(),
+        fold=fold(taxonomy),
+        about=declared(about),
+    )
 
 
-def as_compared(runs: Sequence[Side], view: View, taxonomy: str, about: str | None = None) -> View:
+def as_compared(
+    runs: Sequence[Side],
+    view: View,
+    taxonomy: str,
+    about: str | None = None,
+) -> View:
     """The view of one run as it is; of several with all claims that `compare` makes of them."""
     if len(runs) < 2:
         return view
-    return build_comparison(runs, classes=class_texts(), fold=fold(taxonomy), about=declared(about))
+    return build_comparison(
+        runs,
+        classes=class_texts(),
+        fold=fold(taxonomy),
+        about=declared(about),
+    )
 
 
 def of_verdict(gate: GateView, store: str) -> View:
@@ -171,7 +199,13 @@ def stacks(names: Sequence[str], store: str, about: str | None = None) -> tuple[
     return (one, other), compared(models, "full", about, across_arms=True)
 
 
-def _sides(name: str, query: Query, store: str, *, calls: bool) -> list[Side]:
+def _sides(
+    name: str,
+    query: Query,
+    store: str,
+    *,
+    calls: bool,
+) -> list[Side]:
     """Return the models behind one name: as many as its file has."""
     if name.endswith(".csv"):
         return _of_file(name)
@@ -262,7 +296,12 @@ def check_usable(sides: Sequence[Side]) -> None:
         raise UsageError("; ".join((*lines, "then run again")))
 
 
-def _line(count: int, whose: str, run: Run, trial: TrialSummary) -> str:
+def _line(
+    count: int,
+    whose: str,
+    run: Run,
+    trial: TrialSummary,
+) -> str:
     reason, _, trace = trial.reason.partition("\n")
     trials = "trial is" if count == 1 else "trials are"
     line = as_name(
@@ -343,7 +382,12 @@ def calls(run: str, filters: Wanted, store: str) -> Iterator[FoundCall]:
     with opened(store) as query:
         after: Key | None = START
         while after is not None:
-            page = calls_page(query, filters, after=after, size=PAGE)
+            page = calls_page(
+                query,
+                filters,
+                after=after,
+                size=PAGE,
+            )
             yield from page.calls
             if after == START and not page.calls:
                 _check_named(query, filters)

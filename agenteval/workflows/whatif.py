@@ -208,7 +208,12 @@ def whatif(names: Sequence[str], store: str, *, allowlist: str | None = None) ->
     return collected
 
 
-def _trial(collected: WhatIf, judging: Judging, trial: Trial, at: int) -> Cluster:
+def _trial(
+    collected: WhatIf,
+    judging: Judging,
+    trial: Trial,
+    at: int,
+) -> Cluster:
     """Its errors and calls; what some rule would allow is put among the calls found.
 
     Those of its first agent, as in every other table; what a sub-agent wrote is known to the rest.
@@ -350,7 +355,12 @@ def _named(run: Run) -> frozenset[str]:
     return frozenset(chain.from_iterable(NAMED.get(part, ()) for part in variant.split("+")))
 
 
-def write_prompt(run: str, store: str, sentences: Sequence[_Sentence], file: Path) -> None:
+def write_prompt(
+    run: str,
+    store: str,
+    sentences: Sequence[_Sentence],
+    file: Path,
+) -> None:
     """The rules of the run's prompt with these sentences, as `--prompt-variant` takes them."""
     (stored,) = loaded([run], store)
     if not sentences:
@@ -366,7 +376,13 @@ def write_prompt(run: str, store: str, sentences: Sequence[_Sentence], file: Pat
     write_whole(file, "\n".join(lines) + "\n")
 
 
-def tried(run: str, store: str, *, prompt: Path | None, more: Relaxation) -> str:
+def tried(
+    run: str,
+    store: str,
+    *,
+    prompt: Path | None,
+    more: Relaxation,
+) -> str:
     """Play the run again with this prompt or these rules, in the same task instances; its id.
 
     Raises UsageError, and CutOffError.

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from program import agenteval
 
 JSON = "application/json"
 SIM = ("run", "-m", "sim/qwen3.5-27b", "--trials", "1")
@@ -94,14 +95,7 @@ def test_what_the_machine_refuses_is_one_line_too(cli, project, arguments, said)
 )
 def test_bytes_that_are_no_text_are_a_sign_in_one_line(project, arguments, told) -> None:
     (project / "x.csv").write_text("model,calls,class,errors\na,9,x,1\nb,9,x,2\n")
-    ended = subprocess.run(
-        [sys.executable, "-m", "agenteval", *arguments],
-        check=False,
-        cwd=project,
-        env=os.environ | {"PYTHONIOENCODING": "utf-8:strict"},
-        capture_output=True,
-        text=True,
-    )
+    ended = agenteval(project, *arguments, env={"PYTHONIOENCODING": "utf-8:strict"})
     last = (ended.stdout + ended.stderr).splitlines()[-1]
     assert (ended.returncode, last[: len(told[1])]) == told
 
@@ -275,26 +269,16 @@ def test_a_reader_who_goes_away_ends_a_command_without_a_failure(project, cli) -
         cli(*SIM, "ralf/handshake", "--trials", "1")
     runs = [run["id"] for run in json.loads(cli("show", "--json").out)["runs"]]
     gate = ("gate", "--baseline", runs[0], "--candidate", runs[1], "--allow-simulated")
-    commands = (("show",), ("show", "last"), ("explain",), gate)
-    assert [unread(project, *words) for words in commands] == [
-        (0, b""),
-        (0, b""),
-        (0, b""),
-        (3, b""),
-    ]
+    commands = {("show",): 0, ("show", "last"): 0, ("explain",): 0, gate: 3}
+    ends = {words: unread(project, *words) for words in commands}
+    assert ends == {words: (code, "") for words, code in commands.items()}
 
 
-def unread(folder: Path, *words: str) -> tuple[int, bytes]:
+def unread(folder: Path, *words: str) -> tuple[int, str]:
     """The exit code and the errors of a command whose output nobody reads."""
     read, write = os.pipe()
     os.close(read)
-    ended = subprocess.run(
-        [sys.executable, "-m", "agenteval", *words],
-        check=False,
-        cwd=folder,
-        stdout=write,
-        stderr=subprocess.PIPE,
-    )
+    ended = agenteval(folder, *words, stdout=write)
     os.close(write)
     return ended.returncode, ended.stderr
 

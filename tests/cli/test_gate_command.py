@@ -7,11 +7,11 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
+from stored import stored as write_runs
 from typer.main import get_command
 
 from agenteval.cli.app import app
 from agenteval.cli.options import GIVEN_STORE, at_store
-from agenteval.protocols import TrialKey
 from agenteval.report.gate import reach_told
 from agenteval.report.tables import READ_FROM_WORDS
 from agenteval.stats.promotion import OutOfReach
@@ -50,19 +50,7 @@ STORE = "reports/agenteval.db"
 
 
 def keep(made, where=STORE):
-    store = SqlStore(str(where))
-    store.add(made)
-    recorder = store.recorder(made, dict.fromkeys((one.scenario for one in made.trials), "abc"))
-    for played in made.trials:
-        key = TrialKey(played.scenario, played.number, played.seed)
-        recorder.begin(key)
-        for number, turn in enumerate(played.turns):
-            recorder.turn(key, number, turn)
-        for call in played.calls:
-            recorder.call(key, call)
-        recorder.finish(key, played)
-    store.close()
-    return made.id
+    write_runs(str(where), made)
 
 
 def played(number, *, bad=False, scenario="notes"):
@@ -542,22 +530,16 @@ def test_the_exit_code_of_a_watched_run_is_the_verdict_of_its_gate(
         (["--gate", "wide.toml"], "--gate and --baseline belong together"),
         (["--gate", "wide.toml", "--baseline", "base"], "simulated, which says nothing"),
         (["--gate", "no.toml", "--baseline", "base"], "no.toml: cannot be read"),
+        (
+            ["--gate", "wide.toml", "--baseline", "base", "--allow-simulated"],
+            "are runs of unlike arms",
+        ),
     ],
 )
 def test_a_run_that_no_gate_can_judge_does_not_begin(gate, cli, project, options, complaint):
     (project / "wide.toml").write_text("[margin]\npoints = 90\n")
     said = cli("run", *SIM, *options)
     assert (said.code, complaint in said.err) == (2, True)
-
-
-def test_a_run_that_could_not_be_judged_is_not_begun(cli, gate):
-    toys = [played(number) for number in range(1, 16)]
-    keep(run(*toys, run_id="toy", model=card("sim/toy", simulated=True)))
-
-    refused = cli("run", "-m", "sim/qwen3.5-27b", "ralf/handshake", "--gate", "mine.toml",
-                  "--baseline", "toy", "--allow-simulated")  # fmt: skip
-
-    assert (refused.code, "are runs of unlike arms" in refused.err) == (2, True)
     assert "sim-qwen3.5" not in cli("show").out
 
 

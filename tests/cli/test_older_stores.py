@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from old_stores import OLDER, contents, counts, restored
+from program import PROGRAM, agenteval
 
 from agenteval.store.location import SCHEMA
 
@@ -95,7 +96,7 @@ def test_the_store_of_today_is_not_upgraded(cli, folder):
 
 def test_the_first_write_names_the_copy_in_one_line(folder):
     file = restored(7, folder)
-    done = agenteval("runs", "label", "last", "mine", "--store", "runs.db")
+    done = agenteval(folder, "runs", "label", "last", "mine", "--store", "runs.db")
     assert (done.returncode, done.stderr, counts(folder / "runs.db.schema7")) == (
         0,
         (
@@ -118,11 +119,6 @@ def test_a_gate_keeps_no_look_in_an_older_store_and_says_so(cli, folder, tmp_pat
     assert ("`agenteval store upgrade` changes" in said.out, contents(folder)) == (True, before)
 
 
-def agenteval(*words: str, **more) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "agenteval", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
-
-
 def test_without_room_for_the_copy_nothing_is_changed(folder):
     file = restored(7, folder)
     before = contents(folder)
@@ -131,7 +127,7 @@ def test_without_room_for_the_copy_nothing_is_changed(folder):
     def small_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    done = agenteval("store", "upgrade", "--store", "runs.db", preexec_fn=small_files)
+    done = agenteval(folder, "store", "upgrade", "--store", "runs.db", preexec_fn=small_files)
     assert (done.returncode, done.stderr.count("\n"), contents(folder)) == (4, 1, before)
     assert "not upgraded, as the copy" in done.stderr
 
@@ -152,7 +148,7 @@ def test_the_log_that_a_killed_process_left_beside_an_older_store_stays_there(cl
 def test_two_processes_that_upgrade_at_once_make_one_copy(folder):
     file = restored(7, folder)
     rows = counts(file)
-    command = [sys.executable, "-m", "agenteval", "store", "upgrade", "--store", "runs.db"]
+    command = [*PROGRAM, "store", "upgrade", "--store", "runs.db"]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
     ends = [(one.communicate()[1], one.returncode) for one in both]
     assert (ends, sorted(contents(folder)), counts(file)) == (

@@ -2,18 +2,17 @@
 
 import ctypes
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from program import agenteval
 from scripted_server import scripted
 from sqlalchemy import update
+from stored import stored
 
 from agenteval.errors import HostError
-from agenteval.protocols import TrialKey
 from agenteval.store.migration import METADATA
 from agenteval.store.sql import SqlStore
 from agenteval.store.texts import PACKED
@@ -28,16 +27,7 @@ def filled(*, as_it_came: bool = False) -> None:
     """A store of one trial; `as_it_came` as one of before had its replies."""
     made = trial("ls")
     made = replace(made, turns=tuple(replace(turn, raw=REPLY) for turn in made.turns))
-    value = run(run_id="r1")
-    with closing(SqlStore(STORE)) as store:
-        store.add(value)
-        recorder = store.recorder(value, {made.scenario: "sha256:0"})
-        recorder.begin(key := TrialKey(made.scenario, made.number, made.seed))
-        for number, turn in enumerate(made.turns):
-            recorder.turn(key, number, turn)
-        for record in made.calls:
-            recorder.call(key, record)
-        recorder.finish(key, made)
+    stored(STORE, run(made, run_id="r1"))
     if as_it_came:
         with closing(sqlite3.connect(STORE)) as database, database:
             database.execute("UPDATE turn SET raw = ?", ["a" * 100_000])
@@ -271,13 +261,6 @@ def test_a_store_in_a_folder_that_cannot_be_written_is_read(cli, project, words)
     expected = cli(*words).out
     Path(STORE).chmod(0o444)
     Path(STORE).parent.chmod(0o555)
-    told = subprocess.run(
-        [sys.executable, "-m", "agenteval", *words],
-        capture_output=True,
-        text=True,
-        preexec_fn=bound,
-        check=False,
-        timeout=60,
-    )
+    told = agenteval(project, *words, preexec_fn=bound)
     Path(STORE).parent.chmod(0o755)
     assert (told.returncode, told.stderr, told.stdout) == (0, "", expected)
