@@ -160,8 +160,18 @@ class Playing:
 
     lines: "Live"
 
-    def run(self, model: str, *, trials: int, simulated: bool) -> "Observer":
-        return self.lines.run(model, trials=trials, simulated=simulated)
+    def run(
+        self,
+        model: str,
+        *,
+        trials: int,
+        simulated: bool,
+    ) -> "Observer":
+        return self.lines.run(
+            model,
+            trials=trials,
+            simulated=simulated,
+        )
 
     def note(self, line: str) -> None:
         with suppress(OSError):  # a run outlives the terminal, or the log, that its notes go to
@@ -198,7 +208,12 @@ def named(word: str, store: str) -> str:
 # Views, reports and summaries.
 
 
-def show_view(view: "View", *, as_json: bool, brief: bool = True) -> None:
+def show_view(
+    view: "View",
+    *,
+    as_json: bool,
+    brief: bool = True,
+) -> None:
     if as_json:
         print_json_text(report.json.dumps(view))
     else:
@@ -263,7 +278,12 @@ def _cut_summary(whole: bytes, space: int) -> bytes:
     return shortened if len(shortened) <= space else b""
 
 
-def write_text(path: Path, text: str, *, option: str = "") -> None:
+def write_text(
+    path: Path,
+    text: str,
+    *,
+    option: str = "",
+) -> None:
     """Raises as `unwritten`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -291,7 +311,11 @@ def _above(path: Path) -> Path:
 RowName = Callable[[str], str]  # what a class is called in the chosen taxonomy
 
 
-def as_json(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
+def as_json(
+    call: "ToolCall",
+    verdict: "Verdict",
+    row: RowName,
+) -> str:
     """One line, safe for any text: what is not ASCII is escaped."""
     start = f'{{"id": {_quoted(call.id)}, "command": ' if call.id else '{"command": '
     command = call.command
@@ -328,7 +352,11 @@ def _list(texts: Iterable[str]) -> str:
     return f"[{', '.join(map(_quoted, texts))}]" if texts else "[]"
 
 
-def as_text(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
+def as_text(
+    call: "ToolCall",
+    verdict: "Verdict",
+    row: RowName,
+) -> str:
     """The call with the offending part underlined, why it was denied, and the cure; in colours."""
     primary = verdict.primary
     text = _visible(call.raw if call.command is None else call.command)

@@ -149,8 +149,9 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
     with _cut_off(resume):
-        watch, (sides, interrupted) = _played(called)
-        _show(called, sides)
+        # Paths are given one by one: among the options of the context they are still texts.
+        watch, (sides, interrupted) = _played(called, _plan(called, report), gate)
+        _show(called, sides, report)
         raise typer.Exit(_code(called, sides, watch, interrupted=interrupted))
 
 
@@ -170,13 +171,14 @@ def _cut_off(resumed: str | None) -> "Iterator[None]":
 
 def _played(
     called: typer.Context,
+    plan: "Plan",
+    gate: "Path | None",
 ) -> "tuple[InterimLooks | None, tuple[Sequence[Side], bool]]":
     """Return the interim looks, the runs, and if Ctrl-C ended them early."""
-    plan = _plan(called)
     output.collect_rarely(_RARELY)
     options = called.params
     watch = workflows.gate.watch_for(
-        options["gate"],
+        gate,
         options["baseline"],
         options["store"],
         allow_simulated=options["allow_simulated"],
@@ -208,12 +210,12 @@ def _part(called: typer.Context) -> "Part | None":
     return workflows.evaluate.part_of(shard, options["job"], options["lease"], __version__)
 
 
-def _plan(called: typer.Context) -> "Plan":
+def _plan(called: typer.Context, report: "Path | None") -> "Plan":
     options = called.params
     part = _part(called)
     if options["resume"] and (options["gate"] or options["baseline"]):
         raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
-    output.check_report(options["report"])
+    output.check_report(report)
     if options["github"]:
         output.summary_file()
     workflows.gate.declared(None)  # its slips are told before anything is played
@@ -229,12 +231,12 @@ def _plan(called: typer.Context) -> "Plan":
     )
 
 
-def _show(called: typer.Context, sides: "Sequence[Side]") -> None:
+def _show(called: typer.Context, sides: "Sequence[Side]", report: "Path | None") -> None:
     if not sides:
         return
     options = called.params
     form = Form(
-        path=options["report"] or _report_of([side.run_and_score[0] for side in sides]),
+        path=report or _report_of([side.run_and_score[0] for side in sides]),
         taxonomy=options["taxonomy"],
         about=workflows.gate.declared(None),
         github=options["github"],

@@ -102,7 +102,11 @@ _PLAIN = frozenset(("", "str", "StringParamType", "Choice", "TyperChoice"))
 _MANY = 100  # choices: a range of more is better said by its kind
 
 
-def _read_revealed(path: str, runner: str, ran: Execution) -> _Derived:
+def _read_revealed(
+    path: str,
+    runner: str,
+    ran: Execution,
+) -> _Derived:
     """Return the command line that a script declares, read from the output of `reveal`."""
     _, mark, printed = ran.output.rpartition(f"\n{MARK}")
     if not mark:
@@ -126,7 +130,11 @@ def _read_revealed(path: str, runner: str, ran: Execution) -> _Derived:
     return _Derived(path, table, tuple(dict.fromkeys(remarks)))
 
 
-def _line(revealed: Mapping[str, Any], remarks: list[str], name: str = "") -> Table:
+def _line(
+    revealed: Mapping[str, Any],
+    remarks: list[str],
+    name: str = "",
+) -> Table:
     before = f"{name}: " if name else ""
     remarks += (f"{before}{note}" for note in revealed["notes"])
     options = {}
@@ -203,7 +211,11 @@ def _argument(
     return filled
 
 
-def _with_values(table: Table, argument: Mapping[str, Any], remarks: list[str]) -> Table:
+def _with_values(
+    table: Table,
+    argument: Mapping[str, Any],
+    remarks: list[str],
+) -> Table:
     """Return the table of an argument that is no flag, and remark on what it cannot say."""
     name = table["name"]
     label = name or argument["names"][-1]
@@ -242,12 +254,20 @@ _AT_A_TIME = 4
 _LIMITS = Limits(call_seconds=10.0)
 
 
-def derive_text(place: Path, runner: str, sandbox: str | None) -> str:
+def derive_text(
+    place: Path,
+    runner: str,
+    sandbox: str | None,
+) -> str:
     """An allow list from what scripts themselves say they take. Raises UsageError."""
     return _to_text(derive(place, runner, sandbox))
 
 
-def derive(place: Path, runner: str, sandbox: str | None) -> list[_Derived]:
+def derive(
+    place: Path,
+    runner: str,
+    sandbox: str | None,
+) -> list[_Derived]:
     """Return the command line of every script in a folder, or of one script.
 
     Raises UsageError if there is no script.

@@ -93,7 +93,11 @@ def check_alone(**options: object) -> None:
 
 
 @contextmanager
-def joined(store: SqlStore, shard: Shard, make: Callable[[], Run]) -> Iterator[Run]:
+def joined(
+    store: SqlStore,
+    shard: Shard,
+    make: Callable[[], Run],
+) -> Iterator[Run]:
     """Yield the run of the shard's job, which the first shard begins. Raises UsageError."""
     with store.claimed("of shards: joining", Hold.WAITING):
         new = make()
@@ -109,7 +113,11 @@ def joined(store: SqlStore, shard: Shard, make: Callable[[], Run]) -> Iterator[R
         yield run
 
 
-def _check_same_suite(run: Run, new: Run, shard: Shard) -> None:
+def _check_same_suite(
+    run: Run,
+    new: Run,
+    shard: Shard,
+) -> None:
     """Raises UsageError where this shard would play another run than the others."""
     who = f"{shard.part}, run {run.id}"
     shard.check(run.id)
@@ -143,7 +151,11 @@ def finish(word: str, url: str) -> Run:
                     f"run {run_id}: {missing} of {run.trials_planned} trials have not ended. Start "
                     f"the shards again, or play them here: agenteval run --resume {as_word(run_id)}"
                 )
-            store.close_part(run_id, complete=True, second_reader={})
+            store.close_part(
+                run_id,
+                complete=True,
+                second_reader={},
+            )
         return run
 
 
@@ -330,7 +342,11 @@ class Session:
     ) -> None:
         keys, card, note, part = self._keys(run), run.model, self.progress.note, self.plan.part
         label = f"{card.name} {part.label}" if part and part.agreed else card.name
-        observer = self.progress.run(label, trials=len(keys), simulated=card.simulated)
+        observer = self.progress.run(
+            label,
+            trials=len(keys),
+            simulated=card.simulated,
+        )
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(
                 model=model,
@@ -402,7 +418,12 @@ class Session:
                 is_waiting = True
                 await asyncio.sleep(min(_LONGEST, shard.part.lease / BEATS))
 
-    async def _play_blocks(self, run: Run, keys: Sequence[TrialKey], play: Play) -> None:
+    async def _play_blocks(
+        self,
+        run: Run,
+        keys: Sequence[TrialKey],
+        play: Play,
+    ) -> None:
         if self.shard:
             await self._play_beside_others(self.shard, keys, play)
             return

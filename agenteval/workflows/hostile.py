@@ -204,24 +204,26 @@ class _Module:
     is_hanging: bool = False
 
 
-def _ending_modules() -> Mapping[str, _Module]:
-    """Return the modules that end by themselves, between two that are honest."""
+def _modules() -> tuple[Mapping[str, _Module], Mapping[str, _Module]]:
+    """Return the modules that end by themselves, between two that are honest, and the others."""
     honest = _Module(GOOD, PASSES)
-    forging = {how: _Module(text) for how, text in cheats({"double"}).items()}
-    return {"is honest": honest, **forging, **_modules(hanging=False), "is honest again": honest}
-
-
-def _modules(*, hanging: bool) -> Mapping[str, _Module]:
-    modules = {how: _Module(**case) for how, case in _battery()["modules"].items()}
-    return {how: module for how, module in modules.items() if module.is_hanging is hanging}
+    ending = {"is honest": honest}
+    hanging: dict[str, _Module] = {}
+    for how, text in cheats({"double"}).items():
+        ending[how] = _Module(text)
+    for how, case in _battery()["modules"].items():
+        module = _Module(**case)
+        (hanging if module.is_hanging else ending)[how] = module
+    return ending | {"is honest again": honest}, hanging
 
 
 async def _try_tests(backend: SandboxBackend) -> list[Tried]:
     part = f"tests, {backend.name}"
+    ending, hanging = _modules()
     short = replace(Limits(), call_seconds=1.0)
     async with asyncio.TaskGroup() as group:
-        ended = group.create_task(_tested(part, backend, _ending_modules(), Limits()))
-        hung = group.create_task(_tested(part, backend, _modules(hanging=True), short))
+        ended = group.create_task(_tested(part, backend, ending, Limits()))
+        hung = group.create_task(_tested(part, backend, hanging, short))
         loot = group.create_task(_looked(backend))
     looked = Tried(part, "a module that looks around", loot.result(), PASSES)
     return [*ended.result(), *hung.result(), looked]
@@ -241,7 +243,11 @@ async def _tested(
     return attempts
 
 
-async def _judged(sandbox: Sandbox, text: str, test_variables: Mapping[str, object]) -> str:
+async def _judged(
+    sandbox: Sandbox,
+    text: str,
+    test_variables: Mapping[str, object],
+) -> str:
     """Return why the program did not pass with this module; empty if it passed."""
     try:
         await sandbox.write(SUBJECT, text.encode())
@@ -293,15 +299,12 @@ class _Reply:
 
     @property
     def content(self) -> bytes:
+        text = self.body + "".join(f"data: {event}\n\n" for event in self.events)
+        if not text:
+            arguments = self.arguments or json.dumps({"command": self.command})
+            text = call(arguments, self.tool)
         before, after = self.replace
-        return self._written().replace(before, after, 1).encode("latin-1")
-
-    def _written(self) -> str:
-        if self.events:
-            return "".join(f"data: {event}\n\n" for event in self.events)
-        if self.body:
-            return self.body
-        return call(self.arguments or json.dumps({"command": self.command}), self.tool)
+        return text.replace(before, after, 1).encode("latin-1")
 
 
 def call(arguments: str, name: str = BASH) -> str:
@@ -318,11 +321,11 @@ def try_texts() -> list[Tried]:
 
 
 def _try_parser() -> list[Tried]:
-    replies = {name: _Reply(**case) for name, case in _battery()["replies"].items()}
-    return [
-        Tried("parser", name, _read(reply.content), reply.expected)
-        for name, reply in replies.items()
-    ]
+    attempts = []
+    for name, case in _battery()["replies"].items():
+        reply = _Reply(**case)
+        attempts.append(Tried("parser", name, _read(reply.content), reply.expected))
+    return attempts
 
 
 def _read(body: bytes) -> str:
@@ -386,7 +389,11 @@ def _try_store() -> list[Tried]:
     return attempts
 
 
-def _store_result(store: SqlStore, number: int, words: str) -> str:
+def _store_result(
+    store: SqlStore,
+    number: int,
+    words: str,
+) -> str:
     arguments = json.dumps({"command": words})
     calls = '"tool_calls": ['
     reply = call(arguments).replace(calls, f'"content": {json.dumps(words)}, {calls}')
@@ -411,7 +418,11 @@ def _store_result(store: SqlStore, number: int, words: str) -> str:
     return f"another came back: {str(back)[:200]}"
 
 
-def _stored(store: SqlStore, name: str, played: Trial) -> Sequence[Trial]:
+def _stored(
+    store: SqlStore,
+    name: str,
+    played: Trial,
+) -> Sequence[Trial]:
     started = run(run_id=name)
     store.add(started)
     recorder = store.recorder(started, {played.scenario: "sha256:0"})
@@ -427,10 +438,11 @@ def _stored(store: SqlStore, name: str, played: Trial) -> Sequence[Trial]:
 
 def _try_report() -> list[Tried]:
     plain = _page("harmless")
-    return [
-        Tried("report", name, _report_result(words, plain), f"^{BY_SIGNS}$")
-        for name, words in _words("hiding", "shown").items()
-    ]
+    attempts = []
+    for name, words in _words("hiding", "shown").items():
+        came = _report_result(words, plain)
+        attempts.append(Tried("report", name, came, f"^{BY_SIGNS}$"))
+    return attempts
 
 
 def _run(words: str) -> Run:
@@ -445,7 +457,14 @@ def _run(words: str) -> Run:
         says(words),
         unknown,
     )
-    trials = (trial(part, number=at, reason=words) for at, part in enumerate(parts, 1))
+    trials = (
+        trial(
+            part,
+            number=at,
+            reason=words,
+        )
+        for at, part in enumerate(parts, 1)
+    )
     return run(*trials)
 
 
@@ -474,7 +493,14 @@ def _report_result(words: str, plain: "_Elements") -> str:
 def _printed(view: View) -> str:
     """Return the text that a terminal prints of the view."""
     out = io.StringIO()
-    console.render(view, console.Terminal(file=out, width=100, color_system=None))
+    console.render(
+        view,
+        console.Terminal(
+            file=out,
+            width=100,
+            color_system=None,
+        ),
+    )
     return out.getvalue()
 
 

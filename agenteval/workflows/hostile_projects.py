@@ -162,7 +162,11 @@ def _sparse(place: Path) -> None:
         file.truncate(_SPARSE)
 
 
-def _device(kind: int, major: int, minor: int) -> Callable[[Path], None]:
+def _device(
+    kind: int,
+    major: int,
+    minor: int,
+) -> Callable[[Path], None]:
     return lambda place: os.mknod(place, kind | 0o666, os.makedev(major, minor))
 
 
@@ -253,7 +257,11 @@ def look(project: Path, home: Path) -> str:
     where = (project, shipped())
     try:
         (scenario,) = load_scenarios([NAME], roots=where)
-        load_policy(scenario.policy, roots=where, by_user=False)
+        load_policy(
+            scenario.policy,
+            roots=where,
+            by_user=False,
+        )
         arms(where)
         files = load_fixture(scenario, 0, roots=where)
         rows = list(tables(files[scenario.database]))

@@ -165,7 +165,11 @@ async def served_card(
             finding = await ask_server(server)
         findings.append(finding)
         note(f"{server.base_url} was asked what it does to calls: {finding[COST]}")
-    return replace(entry.card(name), told=_each_once(pages), seen=_each_once(findings))
+    return replace(
+        entry.card(name),
+        told=_each_once(pages),
+        seen=_each_once(findings),
+    )
 
 
 @asynccontextmanager
@@ -266,7 +270,11 @@ def _name_of(model: str, used_names: Collection[str]) -> str:
     return name
 
 
-def _entry_text(name: str, entry: ModelEntry, facts: Mapping[str, str]) -> str:
+def _entry_text(
+    name: str,
+    entry: ModelEntry,
+    facts: Mapping[str, str],
+) -> str:
     said = ", ".join(f"{fact} {value}" for fact, value in facts.items() if fact in SHORT)
     remark = f"# {' '.join(said.split())}\n" if said else ""
     table = {"models": {name: {"base_url": entry.base_url, "model": entry.model}}}
@@ -309,7 +317,11 @@ async def probe(
     )
 
 
-async def _reply(model: Model, prompt: tuple[Message, ...], free: asyncio.Semaphore) -> Turn | str:
+async def _reply(
+    model: Model,
+    prompt: tuple[Message, ...],
+    free: asyncio.Semaphore,
+) -> Turn | str:
     async with free:
         try:
             return await model.ask(prompt, [], seed=SEED)
@@ -382,12 +394,20 @@ def probe_of(
     return Probe(levels_of(levels), prompt_tokens, completion_tokens, requests, nonce)
 
 
-def probe_models(names: Sequence[str], base_url: str | None, asked: Probe) -> list[Served]:
+def probe_models(
+    names: Sequence[str],
+    base_url: str | None,
+    asked: Probe,
+) -> list[Served]:
     """The speed of each model at each level. Raises UsageError."""
     return asyncio.run(_probe_models(names, base_url, asked))
 
 
-async def _probe_models(names: Sequence[str], base_url: str | None, load: Probe) -> list[Served]:
+async def _probe_models(
+    names: Sequence[str],
+    base_url: str | None,
+    load: Probe,
+) -> list[Served]:
     served = []
     for name in names:
         async with serving(name, _single_server(name, base_url)) as entry:

@@ -92,10 +92,11 @@ def examine(folder: Path) -> Project:
     except UsageError as error:
         digest, is_trusted, problem = "", False, str(error)
     brings = {kind: sorted(named) for kind, named in _named(root).items() if named}
-    hides = {
-        kind: [name for name in names if _is_hiding(root, kind, name)]
-        for kind, names in brings.items()
-    }
+    hides = {}
+    for kind, names in brings.items():
+        hiding = [name for name in names if _is_hiding(root, kind, name)]
+        if hiding:
+            hides[kind] = hiding
     search = find_project(root)
     return Project(
         folder=str(root),
@@ -105,7 +106,7 @@ def examine(folder: Path) -> Project:
         problem=problem,
         models=models,
         brings=brings,
-        hides={kind: names for kind, names in hides.items() if names},
+        hides=hides,
         unusual=list(_unusual(root)),
     )
 
@@ -116,22 +117,20 @@ def _models(root: Path) -> tuple[bytes | None, list[ModelAccess], str]:
     It is read once: what is confirmed is what was shown.
     """
     path, content = root / PROJECT_FILE, None
+    if not path.is_file():
+        return None, [], ""
     try:
-        content = read_content(path) if path.is_file() else None
-        entries = entries_of(root, content) if content is not None else {}
+        content = read_content(path)
+        entries = entries_of(root, content)
     except UsageError as error:
         return content, [], str(error)
-    models = [
-        ModelAccess(
-            name,
-            one.base_url,
-            one.api_key_env,
-            bool(os.environ.get(one.api_key_env, "").strip()),
-            trust.may_send(one.api_key_env, one.base_url),
-        )
-        for name, entry in entries.items()
-        for one in entry.per_server
-    ]
+    models = []
+    for name, entry in entries.items():
+        for server in entry.per_server:
+            url, variable = server.base_url, server.api_key_env
+            is_set = bool(os.environ.get(variable, "").strip())
+            may_send = trust.may_send(variable, url)
+            models.append(ModelAccess(name, url, variable, is_set, may_send))
     return content, models, ""
 
 
@@ -156,7 +155,11 @@ def _below(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix()
 
 
-def _is_hiding(root: Path, kind: str, name: str) -> bool:
+def _is_hiding(
+    root: Path,
+    kind: str,
+    name: str,
+) -> bool:
     suffix = ".toml" if kind in {LISTS, ARMS} else ""
     place = Path(kind) if kind == GATE_FILE else Path(kind, f"{name}{suffix}")
     return is_hiding(root / place, shipped() / place)

@@ -44,7 +44,13 @@ class Telling:
     _pending: list[Event] = field(default_factory=list)
     _sent: float = 0.0
 
-    def run(self, model: str, *, trials: int, simulated: bool) -> Self:
+    def run(
+        self,
+        model: str,
+        *,
+        trials: int,
+        simulated: bool,
+    ) -> Self:
         self.model = model
         self._tell("run", model, trials, simulated)
         return self
@@ -116,7 +122,11 @@ def _check_like_driver(part: Part, order: Order) -> None:
         )
 
 
-def _check_suite(part: Part, own: Mapping[str, str], driver: Mapping[str, str]) -> None:
+def _check_suite(
+    part: Part,
+    own: Mapping[str, str],
+    driver: Mapping[str, str],
+) -> None:
     """Raises UsageError for what differs, by its name."""
     for name in sorted({*own, *driver}):
         if own.get(name) != driver.get(name):
@@ -155,15 +165,34 @@ class Shown:
 
     def run(self, model: str, trials: int, simulated: bool) -> None:  # noqa: FBT001 -- as it was sent
         if model not in self._runs:
-            self._runs[model] = self.progress.run(model, trials=trials, simulated=simulated)
+            self._runs[model] = self.progress.run(
+                model,
+                trials=trials,
+                simulated=simulated,
+            )
 
-    def wrote(self, model: str, trial: TrialKey, tokens: int) -> None:
+    def wrote(
+        self,
+        model: str,
+        trial: TrialKey,
+        tokens: int,
+    ) -> None:
         self._runs[model].wrote(trial, tokens)
 
-    def called(self, model: str, trial: TrialKey, failure_class: str) -> None:
+    def called(
+        self,
+        model: str,
+        trial: TrialKey,
+        failure_class: str,
+    ) -> None:
         self._runs[model].called(trial, failure_class=failure_class)
 
-    def finished(self, model: str, trial: TrialKey, void: str) -> None:
+    def finished(
+        self,
+        model: str,
+        trial: TrialKey,
+        void: str,
+    ) -> None:
         self._runs[model].finished(trial, void=void)
 
 
@@ -179,7 +208,11 @@ def run_models(plan: Plan, progress: Progress | None = None) -> tuple[list[Side]
     Raises UsageError, and HostError where no worker could play.
     """
     progress, job = progress or Quiet(), plan.part or Part(1, 1)
-    job = replace(job, job=job.job or uuid4().hex, run=plan.resume.id if plan.resume else "")
+    job = replace(
+        job,
+        job=job.job or uuid4().hex,
+        run=plan.resume.id if plan.resume else "",
+    )
     plan = replace(plan, part=job)
     with closing(SqlStore(plan.store)) as store, _cluster() as ray:
         session = session_of(plan, store, None, progress)
@@ -223,7 +256,11 @@ def _processors(ray: Any) -> int:
     return found
 
 
-def shares(job: Part, processors: int, trials: int) -> list[Part]:
+def shares(
+    job: Part,
+    processors: int,
+    trials: int,
+) -> list[Part]:
     """The workers, each with its share of the trials that are played at a time."""
     workers = min(processors, trials)
     parts, before = [], 0
@@ -282,7 +319,11 @@ def _play(
         actor_options={"num_cpus": 0, "scheduling_strategy": node_affinity(here, soft=False)}
     )
     lasting = {"max_restarts": STARTS, "max_task_retries": STARTS}
-    actor_class = ray.remote(num_cpus=1, scheduling_strategy="SPREAD", **lasting)(Worker)
+    actor_class = ray.remote(
+        num_cpus=1,
+        scheduling_strategy="SPREAD",
+        **lasting,
+    )(Worker)
     workers = [actor_class.remote() for _ in parts]
     try:
         playing = {
@@ -313,7 +354,11 @@ def _follow(
             part = playing.pop(one)
             error = _ended(ray, one, part)
             if error is None:
-                ray.wait([*playing], num_returns=len(playing), timeout=GRACE) if playing else ()
+                ray.wait(
+                    [*playing],
+                    num_returns=len(playing),
+                    timeout=GRACE,
+                ) if playing else ()
                 display.all(events())
                 return
             if not playing:
@@ -321,7 +366,11 @@ def _follow(
             display.note(f"{error}. It is left out")
 
 
-def _ended(ray: Any, one: Any, part: Part) -> AgentevalError | None:
+def _ended(
+    ray: Any,
+    one: Any,
+    part: Part,
+) -> AgentevalError | None:
     """Return why a worker does not play; None if it played until there was no trial left."""
     try:
         ray.get(one)

@@ -342,7 +342,11 @@ def classify(
     tools. The second reader may object to an allowed command, as it may in a run. `warn` is called
     with a line for each key of the list's file that the verdicts do not follow. Raises UsageError.
     """
-    policy = load_any(allowlist, roots=roots(), only_bash=only_bash)
+    policy = load_any(
+        allowlist,
+        roots=roots(),
+        only_bash=only_bash,
+    )
     for line in policy_warnings(allowlist, policy):
         warn(line)
     with _judge_of(policy, second_reader=second_reader) as judge:

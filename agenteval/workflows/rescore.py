@@ -55,7 +55,11 @@ def policy_names() -> Sequence[str]:
     return sorted({file.stem for root in roots() for file in (root / FOLDER).glob("*.toml")})
 
 
-def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
+def otherwise(
+    run: Run,
+    trial: Trial,
+    allowlist: str,
+) -> Mapping[Spot, Verdict]:
     """Return the verdicts of this allow list on a trial's calls; nothing is stored.
 
     The list must be one of `policy_names`, as a web page may choose it. Raises UsageError.
@@ -206,7 +210,12 @@ class Judging:
             self._world = World(frozenset(self.stages[place.scenario].files(place.seed)))
         return self._world
 
-    def judged(self, place: Place, call: ToolCall, record: CallRecord) -> tuple[Verdict, str]:
+    def judged(
+        self,
+        place: Place,
+        call: ToolCall,
+        record: CallRecord,
+    ) -> tuple[Verdict, str]:
         policy, world = self.policy(place), self.world(place)
         own_call = self.own_call(place, call)
         if own_call is None:
@@ -230,7 +239,11 @@ def _after(
     if call.name == BASH:
         shown_part(done.output, arm.cut, saved)
     written = files_written(call, world.root) if done.exit_code == 0 else ()
-    return replace(world, saved=frozenset(saved), written=world.written.union(written))
+    return replace(
+        world,
+        saved=frozenset(saved),
+        written=world.written.union(written),
+    )
 
 
 def _arm(run: Run) -> Arm:

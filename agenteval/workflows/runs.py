@@ -214,7 +214,11 @@ def vacuumed(store: str) -> tuple[int, int]:
     return before, upkeep.size(store)
 
 
-def exported(ids: Sequence[str], file: Path, store: str) -> None:
+def exported(
+    ids: Sequence[str],
+    file: Path,
+    store: str,
+) -> None:
     """Write runs into a new store of their own. Raises UsageError for a file that is there."""
     if file.exists():
         raise UsageError(f"--file {file}: is there already. Name a new file, or move that one away")
@@ -251,7 +255,11 @@ def every_id(store: str) -> Sequence[str]:
         return [*(run.id for run in known_runs(query)), *tables_known(query)]
 
 
-def _copy(source: str, target: str, ids: Sequence[str]) -> None:
+def _copy(
+    source: str,
+    target: str,
+    ids: Sequence[str],
+) -> None:
     with closing(sql.SqlStore(target)) as written:
         from agenteval.store import upkeep  # noqa: PLC0415 -- start-up: an ORM
 
@@ -313,7 +321,11 @@ def trend(
     return Trend(by, series_of, left_out, judged_since)
 
 
-def _series(by: By, clusters: Mapping[str, Sequence[Cluster]], boundaries: int) -> Series:
+def _series(
+    by: By,
+    clusters: Mapping[str, Sequence[Cluster]],
+    boundaries: int,
+) -> Series:
     # The newest trial comes first, and a series has them as they were played.
     ordered = {label: clusters[label][::-1] for label in sorted(clusters, key=_key)}
     if by == "model":
@@ -366,7 +378,11 @@ def _labelled(
     return trials
 
 
-def _keep_longest(trial: _Labelled, place: _Place, in_force: dict[_Place, _Labelled]) -> None:
+def _keep_longest(
+    trial: _Labelled,
+    place: _Place,
+    in_force: dict[_Place, _Labelled],
+) -> None:
     rival = in_force.setdefault(place, trial)
     if rival is trial:
         return

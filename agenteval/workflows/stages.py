@@ -51,7 +51,11 @@ def under(arm: Arm, stage: Stage) -> Stage:
         for name, policy in stage.agents.items()
     }
     policy = judging(arm, stage.policy).offering(arm.offered(stage.scenario.tools))
-    return replace(stage, policy=policy, agents=agents)
+    return replace(
+        stage,
+        policy=policy,
+        agents=agents,
+    )
 
 
 def _offered_by(stage: Stage, setting: Setting) -> list[ToolSchema]:
@@ -60,7 +64,11 @@ def _offered_by(stage: Stage, setting: Setting) -> list[ToolSchema]:
     return schemas(setting.profile, setting.arm.offered(stage.scenario.tools, visible=shown))
 
 
-def _arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> ArmCard:
+def _arm_card(
+    stages: Sequence[Stage],
+    setting: Setting,
+    harness: str = "",
+) -> ArmCard:
     """Return the card of the arm that a run stores.
 
     Its length is the median over the first requests of the scenarios, in tokens. With a `harness`,
@@ -86,7 +94,11 @@ def _arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> A
     return replace(card, engine=engines.pop()) if len(engines) == 1 else card
 
 
-def cost_told(stages: Sequence[Stage], setting: Setting, trials: int) -> str:
+def cost_told(
+    stages: Sequence[Stage],
+    setting: Setting,
+    trials: int,
+) -> str:
     """Return the line that states the least cost of filling prompts up, for use before a run."""
     requests = trials * sum(len(stage.scenario.solution) + 1 for stage in stages)
     return (
@@ -177,7 +189,11 @@ def _option_text(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def check_same(run: Run, now: Run, who: str) -> None:
+def check_same(
+    run: Run,
+    now: Run,
+    who: str,
+) -> None:
     """Raises UsageError for what is no longer as it was when the run began, by its name.
 
     Compared are the digests of allow lists and scenarios and the protocol of the prompt.
@@ -193,7 +209,11 @@ def check_same(run: Run, now: Run, who: str) -> None:
         )
 
 
-def _check_lists(run: Run, now: Run, who: str) -> None:
+def _check_lists(
+    run: Run,
+    now: Run,
+    who: str,
+) -> None:
     for name, digest in run.policies.items():
         if now.policies.get(name, digest) != digest:
             raise UsageError(f"{who}: allow list {name!r} has changed. {BEGIN_ANEW}")
@@ -217,7 +237,11 @@ def serve_on(
     Raises UsageError when another model, or another way to query it, would go on with it.
     """
     # A server may come back at another port, and is asked what it does only before a run.
-    there = replace(run.model, base_url=card.base_url, seen=card.seen)
+    there = replace(
+        run.model,
+        base_url=card.base_url,
+        seen=card.seen,
+    )
     for field in fields(ModelCard):
         now, before = getattr(card, field.name), getattr(there, field.name)
         if now != before:
@@ -252,7 +276,11 @@ def policies_of(stages: Sequence[Stage]) -> Mapping[str, str]:
     }
 
 
-def check_unchanged(run: Run, stages: Sequence[Stage], setting: Setting) -> None:
+def check_unchanged(
+    run: Run,
+    stages: Sequence[Stage],
+    setting: Setting,
+) -> None:
     """Raises UsageError for what is no longer as it was when the run began, by its name."""
     now = replace(
         run,
@@ -425,7 +453,16 @@ def load_stages(
     names |= {agent.policy for agents in played.values() for agent in agents}
     own = load_any(allowlist, roots=where) if allowlist else None
     policies = {
-        name: relaxed(own or load_policy(name, roots=where, by_user=False), more) for name in names
+        name: relaxed(
+            own
+            or load_policy(
+                name,
+                roots=where,
+                by_user=False,
+            ),
+            more,
+        )
+        for name in names
     }
     for scenario in scenarios:
         files = load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
@@ -455,7 +492,11 @@ def judges(stages: Sequence[Stage]) -> dict[str, str]:
     }
 
 
-async def measured(model: Model, stage: Stage, setting: Setting) -> Setting:
+async def measured(
+    model: Model,
+    stage: Stage,
+    setting: Setting,
+) -> Setting:
     """The setting with the characters that this model's tokenizer puts into a token.
 
     Asks once with a prompt of the wanted length and reads the server's own count; a server that

@@ -92,12 +92,20 @@ def _side(
     return Side.of_stored(run, summaries, tallied(query, run.id), transcripts)
 
 
-def _summarized(query: Query, name: str, where: str) -> tuple[Run, Sequence[TrialSummary]]:
+def _summarized(
+    query: Query,
+    name: str,
+    where: str,
+) -> tuple[Run, Sequence[TrialSummary]]:
     run, summaries = read.summarized(query, name, where=where)
     return replace(run, rejudged=rejudged(query, run.id)), summaries
 
 
-def _transcripts(store: str, run: str, worlds: Sequence[World]) -> Iterator[Trial]:
+def _transcripts(
+    store: str,
+    run: str,
+    worlds: Sequence[World],
+) -> Iterator[Trial]:
     with opened(store) as query:
         yield from read.transcripts(query, run, worlds)
 
@@ -105,7 +113,11 @@ def _transcripts(store: str, run: str, worlds: Sequence[World]) -> Iterator[Tria
 # Views of runs, alone and compared.
 
 
-def view_of(runs: Sequence[Side], taxonomy: str, about: str | None = None) -> View:
+def view_of(
+    runs: Sequence[Side],
+    taxonomy: str,
+    about: str | None = None,
+) -> View:
     return build_view(
         runs,
         classes=class_texts(),
@@ -141,7 +153,12 @@ def of_verdict(gate: GateView, store: str) -> View:
     return view_of(sides(names, store), "full")
 
 
-def models_of(names: Sequence[str], store: str, *, calls: bool) -> list[Side]:
+def models_of(
+    names: Sequence[str],
+    store: str,
+    *,
+    calls: bool,
+) -> list[Side]:
     """Return two or more models; `calls` says if the view needs facts that only their calls hold.
 
     Raises UsageError.
@@ -190,7 +207,11 @@ def compared(
     return replace(view, warnings=(*without_told(excluded), *view.warnings))
 
 
-def stacks(names: Sequence[str], store: str, about: str | None = None) -> tuple[Runs, View]:
+def stacks(
+    names: Sequence[str],
+    store: str,
+    about: str | None = None,
+) -> tuple[Runs, View]:
     """Two runs of one model, whole, and their comparison. Raises UsageError."""
     if len(names) != 2:
         raise UsageError(f"compare --stacks: two runs of one model, not {len(names)}")
@@ -339,7 +360,11 @@ class Transcript:
         raise UsageError(f"--agent {word}: no sub-agent of this trial; {known}")
 
 
-def transcript(run: str, trial_name: str, store: str) -> Transcript:
+def transcript(
+    run: str,
+    trial_name: str,
+    store: str,
+) -> Transcript:
     """Return the trial SCENARIO#N of the run of this id. Raises UsageError."""
     with opened(store) as query:
         scenario, number = _resolve_trial(query, run, trial_name)
@@ -349,7 +374,11 @@ def transcript(run: str, trial_name: str, store: str) -> Transcript:
         return Transcript(read.without_trials(query, run), trial)
 
 
-def _resolve_trial(query: Query, run: str, trial_name: str) -> tuple[str, int]:
+def _resolve_trial(
+    query: Query,
+    run: str,
+    trial_name: str,
+) -> tuple[str, int]:
     """Return scenario and number of a trial. A scenario with one trial needs no number."""
     match = _TRIAL_NAME.fullmatch(trial_name)
     scenario, number = match.group("scenario", "number") if match else (trial_name, None)
@@ -373,7 +402,11 @@ def _some(names: Sequence[str]) -> str:
     return (", ".join(names[:SHOWN]) or "none") + more
 
 
-def calls(run: str, filters: Wanted, store: str) -> Iterator[FoundCall]:
+def calls(
+    run: str,
+    filters: Wanted,
+    store: str,
+) -> Iterator[FoundCall]:
     """The calls of the run of this id that are wanted, as they are found.
 
     Raises UsageError where there are none, as no class or scenario has such a name.

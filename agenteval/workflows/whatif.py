@@ -191,7 +191,12 @@ def _merged(needs: Iterable[Relaxation]) -> Iterable[Relaxation]:
     return by_constructs.values()
 
 
-def whatif(names: Sequence[str], store: str, *, allowlist: str | None = None) -> WhatIf:
+def whatif(
+    names: Sequence[str],
+    store: str,
+    *,
+    allowlist: str | None = None,
+) -> WhatIf:
     """Stored runs, judged again as `rescore` does. Raises UsageError."""
     collected = WhatIf()
     for run in loaded(names, store):
@@ -237,7 +242,11 @@ def _trial(
     return errors, size
 
 
-def _need(judging: Judging, place: Place, call: ToolCall) -> Relaxation | None:
+def _need(
+    judging: Judging,
+    place: Place,
+    call: ToolCall,
+) -> Relaxation | None:
     """Return what would have to be allowed; None if that alone would not make the call allowed."""
     policy, world = judging.policy(place), judging.world(place)
     if policy.engine is not None:
