@@ -245,6 +245,7 @@ def classify(
     A call is a command for bash, or an object with `command`, or with `name` and `arguments`.
     `allowlist` is a name or path, of any format that `agenteval classify` reads. Raises UsageError.
     """
+    # A text is a command and a mapping a call; any other iterable holds many of these.
     is_single = isinstance(call, str | Mapping)
     if not (is_single or isinstance(call, Iterable)) or isinstance(call, bytes):
         raise UsageError(f"{call!r:.200}: no tool call; {_WANTED}")

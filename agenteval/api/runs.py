@@ -353,6 +353,7 @@ async def run_async(
 ) -> RunResult:
     """Do what `run` does, to be awaited. If cancelled, it closes what it opened; trials stay."""
     chosen = _checked(settings)
+    # An argument is the user's own word that the usual key may be sent there.
     bind(joined_url := _joined(chosen["base_url"]) or "")
     options = {
         **{name: chosen[name] for name in USUAL.keys() & chosen.keys()},
@@ -365,6 +366,7 @@ async def run_async(
     with closing(SqlStore(chosen["store"])) as store:
         session = session_of(plan, store, progress=_Callback(chosen["on_progress"]))
         await session.play()
+        # One model at one level is one run.
         (run_id,) = session.started
         check_usable(played([run_id], chosen["store"]))
     return load(run_id, store=chosen["store"])
@@ -383,6 +385,7 @@ def _checked(settings: Mapping[str, Any]) -> Mapping[str, Any]:
         message = f"on_progress={callback!r:.200}: must be a function of one Progress, or None"
         raise UsageError(message)
     for name, value in chosen.items():
+        # A default may be None, which no check would take.
         if value is not _DEFAULTS[name]:
             _check(name, value)
     return chosen

@@ -152,6 +152,7 @@ def _follow(
             if all(Path(path).exists() for path in there):
                 raise
             continue  # it was taken away since it was looked at
+        # A part that cannot be read is skipped at each look, and told once.
         if intake.has_news or (intake.skipped and intake.skipped != reported):
             reported = intake.skipped
             _show(intake, as_json=as_json)

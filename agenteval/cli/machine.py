@@ -62,6 +62,7 @@ def trust(
 
 def _remove(name: str) -> None:
     try:
+        # An origin has a scheme; anything else is the folder of a project.
         confirmed = config.trust.origin_of(name) if "://" in name else os.path.realpath(name)
     except ValueError as error:
         raise UsageError(f"{name}: no origin such as https://host:443") from error

@@ -248,6 +248,7 @@ def _printer(
 
     def show(call: "ToolCall", verdict: "Verdict") -> None:
         waiting.append(text_of(call, verdict, row))
+        # Who writes to our standard input may wait for each answer.
         if len(waiting) == _AT_ONCE or source == "-":
             flush()
 

@@ -363,6 +363,7 @@ def _list(
     since: str | None,
     as_json: bool,
 ) -> None:
+    # Before the first run there is no store yet, and that is no mistake of the user's.
     usual = store == DEFAULT_STORE
     listing = workflows.runs.listing(store, or_none=usual, model=model, label=label, since=since)
     if as_json:

@@ -54,6 +54,7 @@ def label(
 
     - `agenteval gate --baseline nightly --candidate last`
     """
+    # A label goes to the run that the word means now: `last` that passes a newer one over says so.
     output.chosen([run], store)
     found = workflows.runs.tag(run, labels or [], note, store, off=off)
     say(f"{found}: {'taken off' if off else 'labelled'} {' '.join(labels or ['a note'])}")

@@ -112,6 +112,7 @@ def tables(database: bytes) -> Iterator[str]:
     names = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
     (tables,) = rows(database, [names], MOST)
     for (table,) in tables.rows:
+        # The names are a stranger's: quoted as SQL quotes names, they end no statement.
         quoted = '"{}"'.format(str(table).replace('"', '""'))
         queries = [f"SELECT * FROM {quoted}", f"SELECT count(*) FROM {quoted}"]  # noqa: S608 -- quoted
         sample, counted = rows(database, queries, ROWS)

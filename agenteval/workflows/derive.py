@@ -108,6 +108,7 @@ def _read_revealed(
     ran: Execution,
 ) -> _Derived:
     """Return the command line that a script declares, read from the output of `reveal`."""
+    # The script may have printed before: only what follows the last mark is ours.
     _, mark, printed = ran.output.rpartition(f"\n{MARK}")
     if not mark:
         how = f"it was stopped ({ran.limit})" if ran.limit else f"it ended ({ran.exit_code})"
@@ -285,6 +286,7 @@ def derive(
     scripts = own if place.is_dir() else [f"{folder_name}/{place.name}"]
     if not scripts:
         raise _nothing(place)
+    # The libraries are a hundred files: they are laid beside scripts that need them only.
     if any(word in text for text in files.values() for word in (b"click", b"typer")):
         files |= _libraries()
     derived = asyncio.run(_derive_all(files, scripts, runner, sandbox))

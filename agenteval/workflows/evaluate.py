@@ -72,6 +72,7 @@ def part_of(
     version: str = "",
 ) -> Part:
     """The K-th of N. Raises UsageError."""
+    # A number or a denominator of 0 is refused below, as is what does not match.
     found = _PART.fullmatch(text)
     number, of = map(int, found.groups()) if found else (0, 0)
     if not 1 <= number <= of:
@@ -99,6 +100,7 @@ def joined(
     make: Callable[[], Run],
 ) -> Iterator[Run]:
     """Yield the run of the shard's job, which the first shard begins. Raises UsageError."""
+    # One shard at a time joins, so that exactly one of them begins the run.
     with store.claimed("of shards: joining", Hold.WAITING):
         new = make()
         run_id = shard.joins(new.model.name)
@@ -135,6 +137,7 @@ async def _beat(shard: Shard) -> None:
 
 def _from(left: Sequence[TrialKey], part: Part) -> list[TrialKey]:
     """All of them, each shard from a place of its own, so that few ask for the same one."""
+    # Shards that all began at the first trial would ask the store for the same one.
     start = len(left) * (part.number - 1) // part.of
     return [*left[start:], *left[:start]]
 
@@ -233,6 +236,7 @@ class Session:
         configured = load_models(roots()) if served else {}
         entries = {}
         for name in self.plan.options.model:
+            # Every server is queried before the first trial of any model.
             entries[name] = await self._ready_entry(name, configured)
         backend = await self._backend()
         note = self.progress.note
@@ -403,6 +407,7 @@ class Session:
         own = set(keys[shard.part.number - 1 :: shard.part.of])
         is_waiting = False
         while True:
+            # A dead shard's trials in flight are set aside here, and are then among those left.
             shard.take_over()
             played = self.store.played(shard.run)
             left = [key for key in keys if (key.scenario, key.number) not in played]
@@ -427,6 +432,7 @@ class Session:
         if self.shard:
             await self._play_beside_others(self.shard, keys, play)
             return
+        # Without a gate the whole run is one block.
         for block in self.watch.blocks(keys) if self.watch else [keys]:
             await play(block)
             if self.plan.retry_void and self.plan.resume is None:
@@ -458,6 +464,7 @@ class Session:
                 second_reader=answers,
             )
             return
+        # A resumed run keeps the answers of its earlier parts.
         counts = Counter(run.second_reader)
         counts.update(answers)
         effort = spent.effort if not self.plan.resume else None if keys else run.effort

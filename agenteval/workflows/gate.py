@@ -88,8 +88,10 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     if not look.is_known(rules_in_force):
         kept_look = look.kept_as(after, rules_in_force, judgement.verdict)
         unkept = keep_look(_place(candidate, store), after.id, kept_look)
+    # A look that was not kept spends no level, so an unfinished run could be asked until it passes.
     if unkept and not after.complete and judgement.verdict is GateVerdict.PASS:
         judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
+    # Only a PASS has to name the runs of the same candidate that did not pass.
     over = before.model if judgement.verdict is GateVerdict.PASS else ""
     remarks = (
         *without_told(excluded),
@@ -196,6 +198,7 @@ def looked(baseline: RunSummary, candidate: RunSummary) -> Looked:
     by_data: dict[str, list[Look]] = {}
     for look in candidate.looks:
         if look.baseline == baseline.id:
+            # Older versions kept no digest of the trials: their number stands for it.
             same = look.data or (data if look.trials == len(candidate.trials) else str(look.trials))
             by_data.setdefault(same, []).append(look)
     before = tuple(by_data.get(data, ()))
@@ -433,6 +436,7 @@ class InterimLooks:
     def blocks(self, keys: Sequence[TrialKey]) -> list[Sequence[TrialKey]]:
         """The keys in their order, cut where a look is planned."""
         looks = min(self.rules.looks, len(keys))
+        # Blocks of whole trials, as equal as they can be.
         cuts = [round(look * len(keys) / looks) for look in range(looks + 1)]
         return [keys[start:end] for start, end in pairwise(cuts)]
 

@@ -259,6 +259,7 @@ def _call_text(call: CallRecord) -> str:
 def _readings_of(name: str, stages: Iterable[Stage]) -> Mapping[str, Read]:
     """The allow list of each scenario as our engine of this harness's dialect reads it."""
     dialect = programs()[name].dialect
+    # Only the harness whose own dialect it is judges by that dialect's engine.
     arm = replace(STRICT, engine=dialect if dialect == name else "")
     asked = programs()[name].asks
     return {

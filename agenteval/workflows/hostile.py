@@ -17,19 +17,18 @@ import json
 import re
 import secrets
 import sqlite3
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any, Final
 
 from agenteval.classes.judge import judge
 from agenteval.config.models import ModelEntry
 from agenteval.errors import InfrastructureError
 from agenteval.host import temporary_folder
+from agenteval.lazily import read_table
 from agenteval.models.failures import RefusedError
 from agenteval.models.request import read_reply, request_body, turn_of
 from agenteval.models.stream import StreamReader
@@ -66,8 +65,7 @@ class Tried:
 @cache
 def _battery() -> Mapping[str, Mapping[str, Any]]:
     """Return the tables of hostile.toml, with their repetitions written out."""
-    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-    battery: Mapping[str, Any] = repeated(tomllib.loads(text))
+    battery: Mapping[str, Any] = repeated(read_table("agenteval.workflows", "hostile.toml"))
     return battery
 
 
@@ -166,6 +164,7 @@ async def _judge_answer(sandbox: Sandbox, tampering: _Tampering) -> str:
     """Return the judge's answer for that database, and a wrong one for an honest one after it."""
     honest_schema, content = declared(database(*TABLE)), tampering.content
     try:
+        # The case before may have left a journal, a folder or a link of this name.
         await sandbox.run(["sh", "-c", "rm -rf world.db*"])
         if content:
             await sandbox.write("world.db", content)
@@ -475,6 +474,7 @@ def _page(words: str) -> "_Elements":
 
 
 def _report_result(words: str, plain: "_Elements") -> str:
+    # A store replaces halves of characters before a report reads them.
     legible = words.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     try:
         page = _page(legible)

@@ -8,7 +8,6 @@ import asyncio
 import re
 import secrets
 import time
-import tomllib
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from agenteval.config.models import SIMULATED, ModelEntry, at_url, load_models, 
 from agenteval.config.trust import bind, remember_origin, roots
 from agenteval.errors import InfrastructureError, UnansweredError, UsageError, unwrapped
 from agenteval.host import write_whole
+from agenteval.lazily import read_table
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import NAMES
 from agenteval.models.servers import SIMULATOR, key_of, served, server_facts
@@ -94,6 +94,7 @@ async def _ask(entry: ModelEntry) -> Answer:
     try:
         return Answer(ids=tuple(await served(entry)))
     except UsageError as error:
+        # The URL stands beside it, and how to start a server does not belong into a list.
         problem = str(error).split(". Start one", maxsplit=1)[0]
         return Answer(problem=problem.replace(f" at {entry.base_url}", ""))
 
@@ -153,6 +154,7 @@ async def served_card(
     """
     # Which servers are silent was noted when they were first queried.
     owners = await answering(entry, lambda _: None, some=some)
+    # A simulated server does nothing to calls that a probe could find.
     if SIMULATOR in owners.values():
         return entry.card(name, simulated=True)
     there = [server for server in entry.per_server if server.base_url in owners]
@@ -200,9 +202,11 @@ def _told_if_slow(note: Callable[[str], None], line: str) -> Iterator[None]:
 
 def _each_once(facts: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
     """Merge what several servers report of themselves; different values stand side by side."""
-    names = dict.fromkeys(name for one in facts for name in one)
-    values = {name: dict.fromkeys(one[name] for one in facts if name in one) for name in names}
-    return {name: " / ".join(each) for name, each in values.items()}
+    values: dict[str, dict[str, None]] = {}
+    for server in facts:
+        for name, value in server.items():
+            values.setdefault(name, {})[value] = None
+    return {name: " / ".join(different) for name, different in values.items()}
 
 
 # `agenteval init`.
@@ -292,8 +296,8 @@ SEED = 1  # speed is measured, and what is said does not matter
 class _ProbedLevels:
     """The replies to some requests, the reasons why others have none, and the seconds of all."""
 
-    turns: tuple[Turn, ...]
-    failures: tuple[str, ...]
+    turns: Sequence[Turn]
+    failures: Sequence[str]
     seconds: float
 
 
@@ -310,11 +314,9 @@ async def probe(
             tasks = [group.create_task(_reply(model, prompt, free)) for prompt in prompts]
     seconds = time.perf_counter() - started
     results = [task.result() for task in tasks]
-    return _ProbedLevels(
-        turns=tuple(one for one in results if isinstance(one, Turn)),
-        failures=tuple(one for one in results if isinstance(one, str)),
-        seconds=seconds,
-    )
+    turns = [result for result in results if isinstance(result, Turn)]
+    failures = [result for result in results if isinstance(result, str)]
+    return _ProbedLevels(turns, failures, seconds)
 
 
 async def _reply(
@@ -339,6 +341,7 @@ def _probe_prompt(key: str, characters: int) -> tuple[Message, ...]:
 
 def _text(key: str, characters: int) -> Iterator[str]:
     chance, remaining = Chance(key), characters - len(TASK)
+    # The first line differs between prompts, so that no prefix of one is in a server's cache.
     line = f"{chance.integer(0, 10**18):018}"
     while remaining > 0:
         yield line
@@ -348,8 +351,7 @@ def _text(key: str, characters: int) -> Iterator[str]:
 
 @cache
 def _word_lists() -> Sequence[Sequence[str]]:
-    text = Path(__file__).with_name("speed_prompts.toml").read_text(encoding="utf-8")
-    return [*tomllib.loads(text).values()]
+    return [*read_table("agenteval.workflows", "speed_prompts.toml").values()]
 
 
 PER_TOKEN = 4.0  # characters, until the server has counted
@@ -371,12 +373,13 @@ class Probe:
         return self.requests or max(LEAST, ROUNDS * level)
 
 
+_LEVEL = re.compile("(?=.*[1-9])[0-9]{1,4}")
+
+
 def levels_of(text: str) -> tuple[int, ...]:
     """Every level of `4`, or `1,2,4`, once and in the order given. Raises UsageError."""
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and 1 <= len(part) <= 4 for part in parts) or any(
-        int(part) < 1 for part in parts
-    ):
+    if not all(_LEVEL.fullmatch(part) for part in parts):
         raise UsageError(
             f"--concurrency {text!r}: numbers from 1 to 9999, such as 4 or 1,2,4; each is a level"
         )

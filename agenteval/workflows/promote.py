@@ -79,6 +79,7 @@ def explain_rules(
         mark = " (SIMULATED)" if run.simulated else ""
         rehearsal, size = _rehearsal_of(run, _seen_in(rules, run)), f"Like {run.id}{mark}"
     design, truth = rehearsal.design, rehearsal.baseline
+    # The time of a rehearsal is that of its trials: large designs are rehearsed fewer times.
     pairs = max(FEWEST, min(PAIRS, TRIALS_PLAYED // len(design.worlds)))
     rehearsal = replace(rehearsal, pairs=pairs)
     candidates = {

@@ -7,14 +7,7 @@ wants long prompts (`filled`).
 
 import asyncio
 import math
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Collection,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count, islice
@@ -205,6 +198,7 @@ def _remade_fault(stage: Stage, seed: int) -> str:
     makings = []
     try:
         for _ in range(2):
+            # Else the second making would be the first one out of the cache.
             forget()
             makings.append((stage.files(seed), render(stage.scenario, seed)))
     except (UsageError, ValueError) as error:
@@ -521,6 +515,7 @@ async def filled(
     known_stages = load_stages([], setting.arm)
     own = {stage.scenario.name for stage in known_stages}
     known_stages += tuple(stage for stage in stages if stage.scenario.name not in own)
+    # As many tasks as fill the context on average, and as many again to choose among.
     tasks = math.ceil(AMPLE * setting.context * setting.per_token / SHORT)
     keys_of = {}
     for stage in stages:
@@ -568,9 +563,11 @@ async def _played_before(
 ) -> Trials:
     from agenteval.models import simulated  # noqa: PLC0415 -- start-up: few need it
 
+    # The tasks that precede have no tasks before them.
     bare, trials = replace(setting, context=0), dict[TrialKey, Trial]()
     async with simulated.SimulatedServer([stage.scenario for stage in stages]) as server:
         for at, name in enumerate(PLAYERS):
+            # The players take turns, so that the slips of both are in a context.
             own_keys = [key for key in keys if key.number % len(PLAYERS) == at]
             async with OpenAIModel(server.entry(name)) as model:
                 trials |= await played(stages, own_keys, model, backend, bare)

@@ -89,6 +89,7 @@ class Worker:
         _check_like_driver(part, order)
         for url, variable in order.get("keys", ()):
             bind(url, variable)
+        # A node without the folder has no project, and is refused by its suite below.
         if Path(order["folder"]).is_dir():
             os.chdir(order["folder"])
         telling = Telling(event_queue.put_nowait_batch)
@@ -313,6 +314,7 @@ def _play(
     parts: Sequence[Part],
     display: Shown,
 ) -> None:
+    # The queue lives where the driver does: another node may die.
     here = ray.get_runtime_context().get_node_id()
     node_affinity = import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
     event_queue = import_module("ray.util.queue").Queue(
@@ -353,6 +355,7 @@ def _follow(
         for one in over:
             part = playing.pop(one)
             error = _ended(ray, one, part)
+            # One worker that saw every trial end is enough: the others only close their parts.
             if error is None:
                 ray.wait(
                     [*playing],

@@ -115,6 +115,7 @@ def _in_force(run: Run, stages: Sequence[Stage]) -> Policy | None:
     problem = _changed(run, stages)
     if not problem:
         return None
+    # With one list for all scenarios it may be one that was given in place of theirs.
     for name in run.policies if len(run.policies) == 1 else ():
         with suppress(UsageError):  # rules of another harness are not found by their name
             other = load_any(name, roots=roots())
@@ -205,6 +206,7 @@ class Judging:
     def world(self, place: Place) -> World:
         if place.scenario not in self.stages:
             return UNKNOWN_WORLD
+        # Calls of a trial come in order, and each new trial begins with the files of its fixture.
         if self._trial != place.trial:
             self._trial = place.trial
             self._world = World(frozenset(self.stages[place.scenario].files(place.seed)))
@@ -218,11 +220,13 @@ class Judging:
     ) -> tuple[Verdict, str]:
         policy, world = self.policy(place), self.world(place)
         own_call = self.own_call(place, call)
+        # A tool that was not offered is denied, whatever the list says of it.
         if own_call is None:
             return deny(call, replace(policy, tools={}), world), policy.digest
         if record.execution is not None and place.scenario in self.stages:
             self._world = _after(world, own_call, record.execution, _arm(self.run))
         verdict = judge(own_call, policy, world)
+        # The second reader's objection was stored with the call, and stands.
         if verdict.allowed and record.objection:
             verdict = deny(own_call, policy, world, objection=record.objection)
         return verdict, policy.digest

@@ -223,6 +223,7 @@ def exported(
     if file.exists():
         raise UsageError(f"--file {file}: is there already. Name a new file, or move that one away")
     try:
+        # An empty store is made first: its errors are about the new file, those below about both.
         with _named(f"--file {file}", file):
             sql.SqlStore(str(file)).close()
         _copy(store, str(file), ids)
@@ -316,6 +317,7 @@ def trend(
                 of_model.setdefault(trial.label, []).append(trial.cluster)
             else:
                 left_out += 1
+    # Changes are corrected for all boundaries that are looked at, whatever the model.
     boundaries = sum(len(clusters) - 1 for clusters in clusters_of.values())
     series_of = {name: _series(by, clusters_of[name], boundaries) for name in sorted(clusters_of)}
     return Trend(by, series_of, left_out, judged_since)
@@ -369,6 +371,7 @@ def _labelled(
             "model": name,
             "version": version or decoded(card).get("server_version", ""),
         }[by]
+        # A played run is always judged; one out of logs if they record denials or a list was given.
         is_judged = bool(not log or log["judged"] or decoded(policies))
         cluster = (sum(decoded(errors).values()), calls)
         trial = _Labelled(name, label if is_judged else "", cluster)

@@ -259,6 +259,7 @@ def digests(stages: Sequence[Stage]) -> Mapping[str, str]:
 
 
 def _digest(stage: Stage) -> str:
+    # The files of one seed stand for the fixture: all seeds are made by the same scripts.
     parts = hashlib.sha256(repr(stage.scenario).encode())
     for path, content in sorted(stage.files(0).items()):
         parts.update(f"\n{path}\n".encode() + hashlib.sha256(content).digest())
@@ -407,6 +408,7 @@ def plan_of(  # noqa: PLR0913 -- what a run is asked for, and each has a default
     arm = arm_of(options.harness) if options.harness else options.arm
     setting = load_setting(arm, options.prompt_variant, options.rules, options.context)
     setting = replace(setting, arm=arm_played(options))
+    # What an arm leaves open is stored as it was played, not as it may be read later.
     options = replace(options, prompt_variant=options.prompt_variant or setting.arm.rules)
     return Plan(options, setting, store, begun, retry_void, power, part)
 
@@ -447,40 +449,26 @@ def load_stages(
     The rules `more` are added to each allow list; `allowlist`, in any format, replaces them all.
     """
     where = roots()
-    scenarios = load_scenarios(targets, roots=where)
-    played = {one.name: [each for each in one.agents if not each.program] for one in scenarios}
-    names = {scenario.policy for scenario in scenarios}
-    names |= {agent.policy for agents in played.values() for agent in agents}
     own = load_any(allowlist, roots=where) if allowlist else None
-    policies = {
-        name: relaxed(
-            own
-            or load_policy(
-                name,
-                roots=where,
-                by_user=False,
-            ),
-            more,
-        )
-        for name in names
-    }
-    for scenario in scenarios:
+    policies: dict[str, Policy] = {}
+    stages = []
+    for scenario in load_scenarios(targets, roots=where):
         files = load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
-        judging = {scenario.policy, *(agent.policy for agent in played[scenario.name])}
-        for name in judging if own is None else ():
-            check_scripts(policies[name], find(name, where), scenario, files)
-    return tuple(
-        under(
-            arm,
-            Stage(
-                scenario,
-                policies[scenario.policy],
-                partial(load_fixture, scenario, roots=where),
-                {one.name: policies[one.policy] for one in played[scenario.name]},
-            ),
+        agents = {agent.name: agent.policy for agent in scenario.agents if not agent.program}
+        for name in {scenario.policy, *agents.values()}:
+            if name not in policies:
+                policy = own or load_policy(name, roots=where, by_user=False)
+                policies[name] = relaxed(policy, more)
+            if own is None:
+                check_scripts(policies[name], find(name, where), scenario, files)
+        stage = Stage(
+            scenario,
+            policies[scenario.policy],
+            partial(load_fixture, scenario, roots=where),
+            {agent: policies[name] for agent, name in agents.items()},
         )
-        for scenario in scenarios
-    )
+        stages.append(under(arm, stage))
+    return tuple(stages)
 
 
 def judges(stages: Sequence[Stage]) -> dict[str, str]:

@@ -164,6 +164,7 @@ def models_of(
     Raises UsageError.
     """
     compared_sides = []
+    # Files alone need no store, which may not be there.
     if all(name.endswith(".csv") for name in names):
         for name in names:
             compared_sides += _of_file(name)
@@ -422,6 +423,7 @@ def calls(
                 size=PAGE,
             )
             yield from page.calls
+            # Nothing was found: a wrong name is told, a right one simply has no such call.
             if after == START and not page.calls:
                 _check_named(query, filters)
             after = page.later

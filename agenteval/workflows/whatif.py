@@ -176,6 +176,7 @@ class WhatIf:
         The second value is False if there were too many sets to know that none is smaller.
         """
         now = self.relaxed(NOTHING).rate
+        # A budget of 30 of 100 must allow 3 of 10, whatever its product is as a float.
         to_remove = max(now.count - floor(budget * now.n / 100 + 1e-9), 0)
         more, is_least = smallest(Counter(call.need for call in self.calls), to_remove)
         return (None if more is None else self.relaxed(more)), is_least
@@ -227,6 +228,7 @@ def _trial(
     for label, call, record in calls_in_order(trial):
         place = Place(trial.scenario, trial.seed, label.rpartition("/")[0], at)
         verdict, _ = judging.judged(place, call, record)
+        # Calls of sub-agents have a label, and are in no rate.
         size += not label
         if label or verdict.allowed:
             continue
