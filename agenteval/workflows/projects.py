@@ -137,13 +137,15 @@ def _models(root: Path) -> tuple[bytes | None, list[ModelAccess], str]:
 def _named(root: Path) -> dict[str, list[str]]:
     """Return the names that a command could use, by the folder or file that has them."""
     lists, arms = root / LISTS, root / ARMS
-    return {
+    names = {
         LISTS: [path.stem for path in lists.glob("*.toml")],
         ARMS: [_below(path.with_suffix(""), arms) for path in beneath.named(arms, ".toml")],
         SCENARIOS: [_below(path.parent, root / SCENARIOS) for path in _scenarios(root)],
         FIXTURES: [path.name for path in (root / FIXTURES).glob("*") if path.is_dir()],
-        GATE_FILE: [GATE_FILE] if os.path.lexists(root / GATE_FILE) else [],
     }
+    if os.path.lexists(root / GATE_FILE):
+        names[GATE_FILE] = [GATE_FILE]
+    return names
 
 
 def _scenarios(root: Path) -> Iterator[Path]:
@@ -280,8 +282,13 @@ def examine_machine() -> Examined:
 
 async def _examine() -> Examined:
     probes = await probe_all()
-    inbound, reader = await _inbound(probes), await _second_reader()
-    return Examined(probes, inbound, reader, landlock_version(), await _kernel_limits(probes))
+    return Examined(
+        probes=probes,
+        inbound=await _inbound(probes),
+        second_reader=await _second_reader(),
+        landlock=landlock_version(),
+        control_groups=await _kernel_limits(probes),
+    )
 
 
 async def _kernel_limits(probes: Sequence[Probe]) -> KernelLimits:

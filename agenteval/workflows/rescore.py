@@ -129,11 +129,11 @@ def _in_force(run: Run, stages: Sequence[Stage]) -> Policy | None:
 
 def _changed(run: Run, stages: Sequence[Stage]) -> str:
     """Return the first thing that judged the run and is not the same any more; empty if none."""
-    lists, current = policies_of(stages), judges(stages)
+    lists = policies_of(stages)
     for name, digest in _that_judged(run, stages).items():
         if lists.get(name) != digest:
             return f"allow list {name!r}, which judged it, is not there as it was"
-    for agent, digest in current.items():
+    for agent, digest in judges(stages).items():
         if run.judged.get(agent, digest) != digest:
             return f"another allow list judges {agent!r} now than did then"
     return ""
@@ -142,9 +142,12 @@ def _changed(run: Run, stages: Sequence[Stage]) -> str:
 def _that_judged(run: Run, stages: Sequence[Stage]) -> Mapping[str, str]:
     """The run's lists but for those of scenarios of which no trial is looked at."""
     names = {stage.scenario.name for stage in stages}
-    digests = {
-        digest for agent, digest in run.judged.items() if agent.partition(":")[0] in names
-    } or {*run.policies.values()}
+    digests = set()
+    for agent, digest in run.judged.items():
+        if agent.partition(":")[0] in names:
+            digests.add(digest)
+    # Older versions did not store which list judged whom: then all of them count.
+    digests = digests or {*run.policies.values()}
     return {name: digest for name, digest in run.policies.items() if digest in digests}
 
 
@@ -218,7 +221,8 @@ class Judging:
         call: ToolCall,
         record: CallRecord,
     ) -> tuple[Verdict, str]:
-        policy, world = self.policy(place), self.world(place)
+        policy = self.policy(place)
+        world = self.world(place)
         own_call = self.own_call(place, call)
         # A tool that was not offered is denied, whatever the list says of it.
         if own_call is None:

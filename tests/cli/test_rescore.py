@@ -1,11 +1,13 @@
 """A stored run judged again, by today's taxonomy or under another allow list."""
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from program import agenteval
 
 from agenteval.config.files import shipped
 from agenteval.store.sql import SqlStore
@@ -14,10 +16,17 @@ STORE = "reports/agenteval.db"
 SIM = ("-m", "sim/qwen3.6-35b", "ralf/handshake", "--trials", "3", "--seed", "5")
 
 
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("first")
+    assert agenteval(folder, "run", *SIM).returncode == 0
+    return folder / STORE
+
+
 @pytest.fixture
-def played(cli, project):
-    cli("run", *SIM)
-    return project / STORE
+def played(project, first_run):
+    (project / STORE).parent.mkdir()
+    return shutil.copy(first_run, project / STORE)
 
 
 def asked(path, sql, *values):

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 from program import PROGRAM
+from stored import stored as keep
 from test_resume import stored
 
 from agenteval import _version
 from agenteval.errors import UsageError
 from agenteval.play.trial import TrialRunner
 from agenteval.sandbox.session import Session
+from agenteval.testing import card, run, trial
 from agenteval.trial.run import Run
 
 STORE = "reports/agenteval.db"
@@ -172,9 +174,8 @@ CHECKED = RUNS_ONLY | {"pydantic", "tree_sitter"}
         ),
     ],
 )
-def test_start_up_does_not_import_what_only_runs_need(project, cli, arguments, heavy) -> None:
-    if "last" in arguments:
-        cli("run", "-m", "sim/qwen3.6-35b", "-m", "sim/qwen3.5-27b", "--trials", "1", "mail/draft")
+def test_start_up_does_not_import_what_only_runs_need(project, arguments, heavy) -> None:
+    keep(STORE, run(trial("ls"), run_id="one"), run(trial("ls"), run_id="two", model=card("b")))
     probe = (
         "import sys; from agenteval.cli.app import app\n"
         f"try: app({arguments!r})\n"
