@@ -248,12 +248,7 @@ def rescore(
     if allowlist is not None:
         text_of("allowlist", allowlist)
     return load(
-        judged_again(
-            name,
-            where,
-            allowlist=allowlist,
-            own=own,
-        ).run_id,
+        judged_again(name, where, allowlist=allowlist, own=own).run_id,
         store=where,
     )
 
@@ -285,7 +280,7 @@ class SkippedPart:
 
 @dataclass(frozen=True, slots=True)
 class Ingestion:
-    """What `ingest` read. `unchanged` of the `files` had been read before."""
+    """The runs and files that `ingest` read; `unchanged` of the files had been read before."""
 
     runs: Table[IngestedRun]
     files: int
@@ -333,16 +328,16 @@ def ingest(  # noqa: PLR0913 -- as `agenteval ingest` has them
     )
 
 
-def _ingested(taken: Taken) -> IngestedRun:
-    sessions = taken.sessions
+def _ingested(run: Taken) -> IngestedRun:
+    sessions = run.sessions
     return IngestedRun(
-        id=taken.run,
-        model=taken.model,
-        format=taken.format,
+        id=run.run,
+        model=run.model,
+        format=run.format,
         added=sessions["added"],
         grown=sessions["grown"],
         unchanged=sessions["unchanged"],
-        calls=taken.recorded.total(),
+        calls=run.recorded.total(),
     )
 
 

@@ -110,12 +110,9 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
         note=Progress() if sys.stderr.isatty() else lambda _: None,
     )
     with _ended_by_ctrl_c() if follow else nullcontext():
-        intake = take(paths or [])
-        if not follow:
-            logs.ingest.check_any(intake, format_name, paths or [])
-        _show(intake, as_json=as_json)
+        first = _first(take, format_name, paths or [], waits=follow, as_json=as_json)
         if follow:
-            _follow(take, paths or [], intake.skipped, as_json=as_json)
+            _follow(take, paths or [], first.skipped, as_json=as_json)
 
 
 @contextmanager
@@ -126,6 +123,22 @@ def _ended_by_ctrl_c() -> Iterator[None]:
     except KeyboardInterrupt:
         if signals.exit_code() != signals.CUT_OFF:
             raise
+
+
+def _first(
+    take: "Callable[[Sequence[str]], Intake]",
+    name: str,
+    paths: "Sequence[str]",
+    *,
+    waits: bool,
+    as_json: bool,
+) -> "Intake":
+    """Take in and show what is there. Raises UsageError where nothing is, or is waited for."""
+    intake = take(paths)
+    if not waits:
+        logs.ingest.check_any(intake, name, paths)
+    _show(intake, as_json=as_json)
+    return intake
 
 
 def _follow(

@@ -167,20 +167,26 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
     """
     show, flush = _printer(jsonl, taxonomy, as_json=as_json, all_count=exit_code)
-    output.collect_rarely(_RARELY)
-    results = workflows.reference.classify(
+    results = _results(command, jsonl, allowlist, second_reader=second_reader)
+    bad, denied = _show_all(results, show, flush, source=jsonl)
+    if bad or (exit_code and denied):
+        raise Exit(2 if bad else 1)
+
+
+def _results(
+    command: str | None,
+    jsonl: str | None,
+    allowlist: str,
+    *,
+    second_reader: bool,
+) -> "Iterator[Judged | BadLine]":
+    return workflows.reference.classify(
         _calls(command, jsonl),
         allowlist,
         only_bash=jsonl is None,
         second_reader=second_reader,
         warn=_warn,
     )
-    try:
-        bad, denied = _show_all(results, show, source=jsonl)
-    finally:
-        flush()
-    if bad or (exit_code and denied):
-        raise Exit(2 if bad else 1)
 
 
 def _warn(line: str) -> None:
@@ -190,22 +196,27 @@ def _warn(line: str) -> None:
 def _show_all(
     results: "Iterator[Judged | BadLine]",
     show: "Callable[[ToolCall, Verdict], None]",
+    flush: "Callable[[], None]",
     *,
     source: str | None,
 ) -> tuple[bool, bool]:
     """Show each verdict as it is reached; return if a line was bad, and if a call was denied."""
+    output.collect_rarely(_RARELY)
     bad = denied = False
     without_call = 0
-    for result in results:
-        if isinstance(result, tuple):
-            call, verdict = result
-            denied |= not verdict.allowed
-            show(call, verdict)
-        elif result.reason:
-            bad = True
-            _warn(f"{source}:{result.number}: {result.reason}")
-        else:
-            without_call += 1
+    try:
+        for result in results:
+            if isinstance(result, tuple):
+                call, verdict = result
+                denied |= not verdict.allowed
+                show(call, verdict)
+            elif result.reason:
+                bad = True
+                _warn(f"{source}:{result.number}: {result.reason}")
+            else:
+                without_call += 1
+    finally:
+        flush()
     if without_call:
         _warn(f"{source}: {without_call} messages hold no tool call")
     return bad, denied

@@ -149,7 +149,6 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
     with _cut_off(resume):
-        # Paths are given one by one: among the options of the context they are still texts.
         watch, (sides, interrupted) = _played(called, _plan(called, report), gate)
         _show(called, sides, report)
         raise typer.Exit(_code(called, sides, watch, interrupted=interrupted))
@@ -175,6 +174,7 @@ def _played(
     gate: "Path | None",
 ) -> "tuple[InterimLooks | None, tuple[Sequence[Side], bool]]":
     """Return the interim looks, the runs, and if Ctrl-C ended them early."""
+    # The path of the gate is given by itself: among the options of `called` it is still a text.
     output.collect_rarely(_RARELY)
     options = called.params
     watch = workflows.gate.watch_for(

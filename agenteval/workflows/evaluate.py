@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agenteval import workflows
 from agenteval.classes import judge
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.trust import remember_run, roots
@@ -135,11 +134,11 @@ async def _beat(shard: Shard) -> None:
         shard.beat()
 
 
-def _from(left: Sequence[TrialKey], part: Part) -> list[TrialKey]:
+def _from(keys: Sequence[TrialKey], part: Part) -> list[TrialKey]:
     """All of them, each shard from a place of its own, so that few ask for the same one."""
     # Shards that all began at the first trial would ask the store for the same one.
-    start = len(left) * (part.number - 1) // part.of
-    return [*left[start:], *left[:start]]
+    start = len(keys) * (part.number - 1) // part.of
+    return [*keys[start:], *keys[:start]]
 
 
 def finish(word: str, url: str) -> Run:
@@ -181,7 +180,9 @@ def run_models(
             asyncio.run(session.play())
         except KeyboardInterrupt:
             interrupted = True
-        return workflows.views.played(session.started, plan.store), interrupted
+        from agenteval.workflows import views  # noqa: PLC0415 -- start-up: few need it
+
+        return views.played(session.started, plan.store), interrupted
 
 
 def session_of(
@@ -242,7 +243,8 @@ class Session:
         note = self.progress.note
         filled_setting = self.plan.setting
         if filled_setting.context:
-            prove = workflows.prove
+            from agenteval.workflows import prove  # noqa: PLC0415 -- start-up: few need it
+
             filled_setting = await prove.filled(filled_setting, self.stages, backend, note)
         scenarios = [stage.scenario for stage in self.stages]
         for name, entry in entries.items():
@@ -344,13 +346,10 @@ class Session:
         setting: Setting,
         health: Health,
     ) -> None:
-        keys, card, note, part = self._keys(run), run.model, self.progress.note, self.plan.part
+        keys, card, part = self._keys(run), run.model, self.plan.part
         label = f"{card.name} {part.label}" if part and part.agreed else card.name
-        observer = self.progress.run(
-            label,
-            trials=len(keys),
-            simulated=card.simulated,
-        )
+        observer = self.progress.run(label, trials=len(keys), simulated=card.simulated)
+        meter = power_meter(run, self.progress.note) if self.plan.power else None
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(
                 model=model,
@@ -370,17 +369,11 @@ class Session:
                 orchestrator = self.harness.playing(orchestrator, model)
             complete, spent = False, Spent()
             try:
-                with spent.measured(power_meter(run, note) if self.plan.power else None):
+                with spent.measured(meter):
                     await self._play_blocks(run, keys, partial(orchestrator.play, self.stages))
                 complete = True
             finally:
-                self._close(
-                    run,
-                    second_reader.counts,
-                    spent,
-                    complete=complete,
-                    keys=keys,
-                )
+                self._close(run, second_reader.counts, spent, complete=complete, keys=keys)
 
     async def _play_beside_others(
         self,

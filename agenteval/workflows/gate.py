@@ -74,12 +74,7 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     before, after = run_summary(baseline, store), run_summary(candidate, store)
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
-    excluded = _check_comparable(
-        before,
-        after,
-        allow_simulated=allow_simulated,
-        across_arms=across_arms,
-    )
+    excluded = _check_comparable(before, after, allow_simulated=allow_simulated, across=across_arms)
     if excluded:
         before, after = _without(before, excluded), _without(after, excluded)
     look = looked(before, after)
@@ -91,21 +86,15 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     # A look that was not kept spends no level, so an unfinished run could be asked until it passes.
     if unkept and not after.complete and judgement.verdict is GateVerdict.PASS:
         judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
-    # Only a PASS has to name the runs of the same candidate that did not pass.
     over = before.model if judgement.verdict is GateVerdict.PASS else ""
     remarks = (
         *without_told(excluded),
-        *_look_remarks(look, rules_in_force, after, unkept),
+        *_look_remarks(look, rules_in_force, after),
+        *_unkept_remark(unkept, after),
         *_hidden(before, _place(baseline, store), "The baseline"),
         *_hidden(after, _place(candidate, store), "The candidate", over=over),
     )
-    return gate_view(
-        judgement,
-        before,
-        after,
-        rules=source,
-        remarks=remarks,
-    )
+    return gate_view(judgement, before, after, rules=source, remarks=remarks)
 
 
 def _without(run: RunSummary, classes: Sequence[str]) -> RunSummary:
@@ -132,19 +121,10 @@ def _hidden(
         return ()
     with opened(store) as query:
         again, moved = replayed(query, run.id), rejudged(query, run.id)
-        blames, lost = report.blamed(garbled(query, run.id))
-        tried = (
-            verdicts_of_others(
-                query,
-                run.id,
-                model=run.model,
-                over=over,
-            )
-            if over
-            else {}
-        )
+        blames, lost_calls = report.blamed(garbled(query, run.id))
+        tried = verdicts_of_others(query, run.id, model=run.model, over=over) if over else {}
     told = *retried_told(who, again), *rejudged_told(who, moved), *other_run_remarks(tried, over)
-    return *told, *spoilt_told(who, blames, run.calls + lost)
+    return *told, *spoilt_told(who, blames, run.calls + lost_calls)
 
 
 # Looks: every look at a run spends a share of the level, so that looking often proves no more.
@@ -230,9 +210,8 @@ def _look_remarks(
     look: Looked,
     rules: Rules,
     candidate: RunSummary,
-    unkept: str,
 ) -> Iterator[str]:
-    """Yield remarks on this look, unless it is the only one; `unkept` says why it is not kept."""
+    """Yield remarks on this look, unless it is the only one."""
     if any(one.planned for one in look.before):
         last = look.before[-1]
         yield (
@@ -261,14 +240,18 @@ def _look_remarks(
             "The same trials were judged by other allow lists or another taxonomy before: what "
             "judges, chosen with the figures at hand, proves less."
         )
-    if unkept and candidate.complete:
+
+
+def _unkept_remark(reason: str, candidate: RunSummary) -> Iterator[str]:
+    """Yield what it means that this look is not kept, if there is a reason why it is not."""
+    if reason and candidate.complete:
         yield (
-            f"This look could not be kept, as {unkept}. As the run is complete, the verdict is the "
+            f"This look could not be kept, as {reason}. As the run is complete, the verdict is the "
             "same without it."
         )
-    elif unkept:
+    elif reason:
         yield (
-            f"This look could not be kept, as {unkept}. As the run may go on, a PASS would be one "
+            f"This look could not be kept, as {reason}. As the run may go on, a PASS would be one "
             "of any number of looks, and counts as INCONCLUSIVE."
         )
 
@@ -329,7 +312,7 @@ def _check_comparable(
     candidate: RunSummary,
     *,
     allow_simulated: bool,
-    across_arms: bool = False,
+    across: bool = False,
 ) -> Sequence[str]:
     """The classes without which the two are compared, as of `left_out`.
 
@@ -347,14 +330,14 @@ def _check_comparable(
         )
     _check_simulated((baseline, candidate), allow_simulated=allow_simulated)
     conditions = [baseline.conditions, candidate.conditions]
-    if not across_arms:
+    if not across:
         check_arms((baseline.id, candidate.id), conditions)
-    if differing := differing_asked(conditions, across_arms=across_arms):
+    if differing := differing_asked(conditions, across_arms=across):
         raise UsageError(
             f"{baseline.id} and {candidate.id} were not asked and judged alike: "
             f"{', '.join(differing)}. {_cure(differing, baseline, candidate)}"
         )
-    return left_out((baseline.id, candidate.id), conditions, across=across_arms)
+    return left_out((baseline.id, candidate.id), conditions, across=across)
 
 
 def _cure(differing: Sequence[str], *runs: RunSummary) -> str:

@@ -456,14 +456,7 @@ def _run(words: str) -> Run:
         says(words),
         unknown,
     )
-    trials = (
-        trial(
-            part,
-            number=at,
-            reason=words,
-        )
-        for at, part in enumerate(parts, 1)
-    )
+    trials = (trial(part, number=at, reason=words) for at, part in enumerate(parts, 1))
     return run(*trials)
 
 
@@ -495,11 +488,7 @@ def _printed(view: View) -> str:
     out = io.StringIO()
     console.render(
         view,
-        console.Terminal(
-            file=out,
-            width=100,
-            color_system=None,
-        ),
+        console.Terminal(file=out, width=100, color_system=None),
     )
     return out.getvalue()
 

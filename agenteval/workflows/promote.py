@@ -89,18 +89,8 @@ def explain_rules(
     }
     rng = np.random.default_rng(SEED)
     played = {name: rehearsal.characteristics(one, rng) for name, one in candidates.items()}
-    like = (
-        run
-        or next(
-            simulated_pairs(
-                design,
-                truth,
-                truth,
-                rng=rng,
-                pairs=1,
-            )
-        )[0]
-    )
+    pairs_like_it = simulated_pairs(design, truth, truth, rng=rng, pairs=1)
+    like = run or next(pairs_like_it)[0]
     reach = out_of_reach(like, like, rehearsal.rules)
     words = f"{size}: {in_words(rehearsal)}."
     return Explained(rules, rehearsal.pairs, source, words, played, reach)

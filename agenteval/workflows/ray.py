@@ -267,15 +267,7 @@ def shares(
     parts, before = [], 0
     for number in range(1, workers + 1):
         own = trials // workers + (number <= trials % workers)
-        parts.append(
-            replace(
-                job,
-                number=number,
-                of=workers,
-                trials=own,
-                before=before,
-            )
-        )
+        parts.append(replace(job, number=number, of=workers, trials=own, before=before))
         before += own
     return parts
 
@@ -321,11 +313,7 @@ def _play(
         actor_options={"num_cpus": 0, "scheduling_strategy": node_affinity(here, soft=False)}
     )
     lasting = {"max_restarts": STARTS, "max_task_retries": STARTS}
-    actor_class = ray.remote(
-        num_cpus=1,
-        scheduling_strategy="SPREAD",
-        **lasting,
-    )(Worker)
+    actor_class = ray.remote(num_cpus=1, scheduling_strategy="SPREAD", **lasting)(Worker)
     workers = [actor_class.remote() for _ in parts]
     try:
         playing = {
@@ -357,11 +345,7 @@ def _follow(
             error = _ended(ray, one, part)
             # One worker that saw every trial end is enough: the others only close their parts.
             if error is None:
-                ray.wait(
-                    [*playing],
-                    num_returns=len(playing),
-                    timeout=GRACE,
-                ) if playing else ()
+                ray.wait([*playing], num_returns=len(playing), timeout=GRACE) if playing else ()
                 display.all(events())
                 return
             if not playing:
@@ -371,12 +355,12 @@ def _follow(
 
 def _ended(
     ray: Any,
-    one: Any,
+    task: Any,
     part: Part,
 ) -> AgentevalError | None:
     """Return why a worker does not play; None if it played until there was no trial left."""
     try:
-        ray.get(one)
+        ray.get(task)
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, AgentevalError):
             return error.cause

@@ -42,15 +42,7 @@ def loaded(names: Sequence[str], store: str) -> list[Run]:
     """Runs but the bytes of their replies, by what names them. Raises UsageError."""
     where = str(Location(store))
     with opened(store) as query:
-        return [
-            read.load(
-                query,
-                name,
-                where=where,
-                raw=False,
-            )
-            for name in names
-        ]
+        return [read.load(query, name, where=where, raw=False) for name in names]
 
 
 def sides(names: Sequence[str], store: str) -> list[Side]:

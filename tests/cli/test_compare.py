@@ -99,11 +99,8 @@ def test_imported_counts_are_stored_listed_and_compared_with_a_run(cli, publishe
     keep("mine", 3)
     said = cli("import", "counts", published)
     ids = [line.split()[0] for line in said.out.splitlines()]
-    assert [line.split(maxsplit=1)[1] for line in said.out.splitlines()] == [
-        "19 errors in 158 calls",
-        "9 errors in 161 calls",
-        "13 errors in 128 calls",
-    ]
+    observed = [line.split(maxsplit=1)[1] for line in said.out.splitlines()]
+    assert observed == ["19 errors in 158 calls", "9 errors in 161 calls", "13 errors in 128 calls"]
     listed = cli("show").out
     assert f"{ids[1]}  qwen3.5-27b  counts of 161 calls, from {published}" in listed
     pair = json.loads(cli("compare", ids[1], "mine", "--json").out)["pairs"][0]

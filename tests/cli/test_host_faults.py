@@ -254,11 +254,8 @@ def test_a_run_needs_neither_a_home_nor_a_wide_temporary_folder(
     ended = limited(tmp_path, *ONE, before=before, **environment)
     (known,) = (tmp_path / "reports").glob("*.html")
     shown = limited(tmp_path, "show", "last", "--json").stdout
-    assert (ended.returncode, "Traceback" in ended.stderr, known.stat().st_mode & 0o600) == (
-        0,
-        False,
-        0o600,
-    ), ended.stderr
+    observed = (ended.returncode, "Traceback" in ended.stderr, known.stat().st_mode & 0o600)
+    assert observed == (0, False, 0o600), ended.stderr
     assert '"outcome": "completed"' in shown or '"completed"' in shown
 
 
