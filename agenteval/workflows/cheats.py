@@ -16,11 +16,12 @@ from itertools import islice
 from typing import Any
 
 from agenteval.errors import InfrastructureError, UsageError
+from agenteval.models.oracle import Planned
 from agenteval.models.persona import Written
 from agenteval.play.tools import run_program
 from agenteval.prompt.arm import STRICT
 from agenteval.prompt.prompt import Prompt, Variables
-from agenteval.protocols import Sandbox, SandboxBackend, Stage
+from agenteval.protocols import Sandbox, SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.maker import MakerError, fill, render, rows, variables
 from agenteval.sandbox.session import PUBLIC
 from agenteval.trial.call import BASH, Outcome
@@ -388,6 +389,12 @@ def plans(stages: Sequence[Stage], player: Player) -> dict[str, Plan]:
         if plan := player(stage, render(stage.scenario, SEED), others):
             plan_of[stage.scenario.name] = plan
     return plan_of
+
+
+def acting(stages: Sequence[Stage], made: Mapping[str, Plan]) -> tuple[list[TrialKey], Planned]:
+    """Return the trials that such a player plays, and the player."""
+    keys = [TrialKey(name, SEED + 1, SEED) for name in made]
+    return keys, Planned([stage.scenario for stage in stages], made)
 
 
 def roomy(stage: Stage, plan: Plan) -> Stage:

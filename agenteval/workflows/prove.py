@@ -19,7 +19,6 @@ from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.oracle import (
     Ground,
     Oracle,
-    Planned,
     Talker,
     as_tool_call,
     slip,
@@ -440,8 +439,7 @@ async def _of_players(
     for how, player in {**cheats.HONEST, **cheats.ADVERSARIES}.items():
         plans = cheats.plans(stages, player)
         wide = [cheats.roomy(stage, plans.get(stage.scenario.name, ())) for stage in stages]
-        keys = [TrialKey(name, cheats.SEED + 1, cheats.SEED) for name in plans]
-        model = Planned([stage.scenario for stage in stages], plans)
+        keys, model = cheats.acting(stages, plans)
         trials = await played(wide, keys, model, backend)
         for key, trial in trials.items():
             if how in cheats.HONEST:
