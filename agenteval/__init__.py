@@ -24,10 +24,12 @@ _HOMES = {
     "run_async": "api.runs",
     "rescore": "api.runs",
     "load": "api.runs",
+    "ingest": "api.runs",
     "compare": "api.comparisons",
     "gate": "api.comparisons",
     "classify": "api.comparisons",
     "RunResult": "api.runs",
+    "Ingestion": "api.runs",
     "Comparison": "api.comparisons",
     "GateResult": "api.comparisons",
     "Classification": "api.comparisons",
@@ -49,7 +51,17 @@ if TYPE_CHECKING:
         compare,
         gate,
     )
-    from agenteval.api.runs import Progress, RunResult, Table, load, rescore, run, run_async
+    from agenteval.api.runs import (
+        Ingestion,
+        Progress,
+        RunResult,
+        Table,
+        ingest,
+        load,
+        rescore,
+        run,
+        run_async,
+    )
     from agenteval.errors import HostError, InfrastructureError, UsageError
     from agenteval.stats.rates import Rate
 else:
@@ -61,6 +73,7 @@ __all__ = [
     "GateResult",
     "HostError",
     "InfrastructureError",
+    "Ingestion",
     "Progress",
     "Rate",
     "RunResult",
@@ -69,6 +82,7 @@ __all__ = [
     "classify",
     "compare",
     "gate",
+    "ingest",
     "load",
     "rescore",
     "run",

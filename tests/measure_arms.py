@@ -18,7 +18,7 @@ from agenteval.sandbox.backends import choose
 from agenteval.trial.tally import score
 from agenteval.trial.trial import Trial
 from agenteval.workflows.prove import played
-from agenteval.workflows.stages import arm_card, load_stages
+from agenteval.workflows.stages import _arm_card, load_stages
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "arms.md"
 HEAD = """\
@@ -141,7 +141,7 @@ def table(found: Mapping[str, list[Trial]]) -> list[str]:
 
 def cards(targets: Sequence[str], names: Sequence[str]) -> list[str]:
     stages = load_stages(targets)
-    told = [arm_card(stages, load_setting(name, None, "start", "0")).told for name in names]
+    told = [_arm_card(stages, load_setting(name, None, "start", "0")).told for name in names]
     return [f"* {one}." for one in told]
 
 

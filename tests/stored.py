@@ -25,7 +25,7 @@ def stored(store: str, *runs: Run, in_flight: bool = False) -> str:
             for trial in run.trials:
                 play(recorder, trial, finish=not in_flight or trial is not run.trials[-1])
             if run.complete:
-                opened.close_run(run.id, complete=True, second_reader={})
+                opened.close_run(run.id, complete=True, second_reader={}, effort=run.effort)
     return store
 
 

@@ -26,7 +26,7 @@ from agenteval.policy.policy import Policy, ToolRule, allows
 from agenteval.sandbox.backends import choose
 from agenteval.stats import criteria
 from agenteval.trial.call import ToolCall
-from agenteval.workflows.reference import BadLine, read_lines, written_for
+from agenteval.workflows.reference import BadLine, _written_for, read_lines
 
 PACKAGE = Path(__file__).parent / "plugin_package"
 PAGE = Path(__file__).parents[1] / "docs" / "plugins.md"
@@ -174,8 +174,8 @@ def test_a_dialect_is_read_written_spoken_and_one_with_a_taken_name_left_out(
         policy = load_any(given, roots=[])
         said = [allows(bash(command), policy) for command in ("ls -la", "ls")]
         assert said == [True, False]
-    assert written_for(policy, "toml").lost[:1] == ("ls -la",)
-    assert written_for(load_any("demo", roots=[shipped()]), "tinyshell").text.startswith(
+    assert _written_for(policy, "toml").lost[:1] == ("ls -la",)
+    assert _written_for(load_any("demo", roots=[shipped()]), "tinyshell").text.startswith(
         "git status\n"
     )
     assert load_setting("tinyshell", "five", "start", "0").profile.protocol == "tinyshell/1"

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from agenteval.api.runs import About, RunResult, Table, named, text_of
+from agenteval.api.runs import About, RunResult, Table, named, per_100, text_of
 from agenteval.errors import UsageError
 from agenteval.logs.tool_calls import bash_call, tool_calls
 from agenteval.report.gate import GateView, Line
 from agenteval.report.view import Errors, Pair, View
 from agenteval.stats.promotion import GateVerdict, Minimum, Result
 from agenteval.trial.call import ToolCall, Verdict
+from agenteval.workflows import reference
 from agenteval.workflows.gate import judged
-from agenteval.workflows.reference import judge_by
 from agenteval.workflows.views import compared, models_of
 
 GateWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
@@ -197,9 +197,7 @@ def _comparison(view: View) -> Comparison:
 
 
 def _model(errors: Errors) -> ModelRow:
-    rate = errors.total
-    shares = (100 * part for part in (rate.value, rate.low, rate.high))
-    return ModelRow(errors.label, errors.simulated, rate.count, rate.n, *shares)
+    return ModelRow(errors.label, errors.simulated, *per_100(errors.total))
 
 
 def _pair(pair: Pair) -> PairRow:
@@ -247,25 +245,30 @@ def classify(
     A call is a command for bash, or an object with `command`, or with `name` and `arguments`.
     `allowlist` is a name or path, of any format that `agenteval classify` reads. Raises UsageError.
     """
+    # A text is a command and a mapping a call; any other iterable holds many of these.
     is_single = isinstance(call, str | Mapping)
     if not (is_single or isinstance(call, Iterable)) or isinstance(call, bytes):
         raise UsageError(f"{call!r:.200}: no tool call; {_WANTED}")
     calls = [_read(each) for each in ([call] if is_single else call)]  # type: ignore[arg-type]
-    judge = judge_by(text_of("allowlist", allowlist), only_bash=isinstance(call, str))
-    found = Table(_classified(each, judge(each)) for each in calls)
-    return found[0] if is_single else found
+    results = reference.classify(
+        calls,
+        text_of("allowlist", allowlist),
+        only_bash=isinstance(call, str),
+    )
+    table = Table(_classification(*result) for result in results if isinstance(result, tuple))
+    return table[0] if is_single else table
 
 
 def _read(call: Call) -> ToolCall:
     if isinstance(call, str):
         return bash_call(call)
-    found = (tool_calls(dict(call)) if isinstance(call, Mapping) else None) or ()
-    if len(found) != 1:
+    calls = tool_calls(dict(call)) if isinstance(call, Mapping) else None
+    if calls is None or len(calls) != 1:
         raise UsageError(f"{str(call)[:200]}: not one tool call; {_WANTED}")
-    return found[0]
+    return calls[0]
 
 
-def _classified(call: ToolCall, verdict: Verdict) -> Classification:
+def _classification(call: ToolCall, verdict: Verdict) -> Classification:
     first = verdict.primary
     return Classification(
         call=call.raw if call.command is None else call.command,

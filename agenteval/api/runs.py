@@ -1,6 +1,7 @@
-"""`agenteval.run`, `run_async`, `rescore` and `load`: a run played, judged again, or read.
+"""`agenteval.run`, `run_async`, `rescore`, `load` and `ingest`: runs played, judged, read.
 
-Each returns a `RunResult`: what was counted of the run, with tables of rows.
+Each returns a `RunResult`: what was counted of the run, with tables of rows. `ingest`, whose runs
+come from logs of other programs, returns an `Ingestion`.
 """
 
 import asyncio
@@ -8,20 +9,24 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_args
 
 from agenteval.classes.catalogue import failure_classes
 from agenteval.config.files import DEFAULT_STORE
 from agenteval.config.trust import bind
 from agenteval.errors import UsageError
+from agenteval.logs.ingest import check_any, take_in
+from agenteval.logs.workers import Taken, Wanted
 from agenteval.protocols import TrialKey
-from agenteval.stats.rates import Layout, Rate, clustered, share_of
+from agenteval.stats.rates import Layout, Rate, share_of
 from agenteval.store.sql import SqlStore
 from agenteval.trial.run import Options
-from agenteval.trial.summary import RunSummary, TrialSummary
+from agenteval.trial.summary import TrialSummary
 from agenteval.workflows.evaluate import session_of
 from agenteval.workflows.gate import declared, run_summary
 from agenteval.workflows.rescore import rescore as judged_again
+from agenteval.workflows.runs import rate_errors
 from agenteval.workflows.stages import USUAL, Quiet, plan_of
 from agenteval.workflows.views import check_usable, played
 
@@ -102,43 +107,36 @@ def load(run: str = "last", *, store: str = DEFAULT_STORE, about: About | None =
 
     `about` is the estimand of its intervals, by default the one that gate.toml declares.
     """
-    meant = declared(about)
+    estimand = declared(about)
     summary = run_summary(text_of("run", run), text_of("store", store))
     counted = summary.counted
-    layout = Layout(meant, [trial.scenario for trial in counted])
+    layout = Layout(estimand, [trial.scenario for trial in counted])
+    rates = rate_errors(counted, estimand)
     return RunResult(
         id=summary.id,
         model=summary.model,
         simulated=summary.simulated,
         complete=summary.complete,
-        errors=clustered([trial.all_errors for trial in counted], layout),
+        errors=rates.total,
         completed=share_of([trial.completed for trial in counted], layout),
         void=len(summary.trials) - len(counted),
-        classes=_classes(summary, layout),
+        classes=_classes(rates.by_class),
         trials=Table(map(_trial, summary.trials)),
         store=store,
-        about=layout.estimand.value,
+        about=estimand.value,
     )
 
 
-def _classes(summary: RunSummary, layout: Layout) -> Table[ClassRow]:
+def _classes(rates: Mapping[str, Rate]) -> Table[ClassRow]:
     """Return the rows of the classes that came up, in the order of the taxonomy."""
-    observed = {name for trial in summary.counted for name in trial.errors}
-    class_ids = [one.id for one in failure_classes()]
-    names = [name for name in class_ids if name in observed] + sorted(
-        observed.difference(class_ids)
-    )
-    return Table(_class(name, summary.counted, layout) for name in names)
+    known = [entry.id for entry in failure_classes() if entry.id in rates]
+    names = [*known, *sorted(rates.keys() - known)]
+    return Table(ClassRow(name, *per_100(rates[name])) for name in names)
 
 
-def _class(name: str, trials: Sequence[TrialSummary], layout: Layout) -> ClassRow:
-    rate = clustered([trial.errors_of(name) for trial in trials], layout)
-    return ClassRow(
-        name,
-        rate.count,
-        rate.n,
-        *(100 * part for part in (rate.value, rate.low, rate.high)),
-    )
+def per_100(rate: Rate) -> tuple[int, int, float, float, float]:
+    """Return count and n, and the rate with its interval per 100: as rows have them."""
+    return rate.count, rate.n, 100 * rate.value, 100 * rate.low, 100 * rate.high
 
 
 def _trial(trial: TrialSummary) -> TrialRow:
@@ -249,7 +247,98 @@ def rescore(
     (name,), where = named([run], store)
     if allowlist is not None:
         text_of("allowlist", allowlist)
-    return load(judged_again(name, where, allowlist=allowlist, own=own).run_id, store=where)
+    return load(
+        judged_again(name, where, allowlist=allowlist, own=own).run_id,
+        store=where,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class IngestedRun:
+    """A run with sessions out of logs: how many `ingest` added, and how many had grown since.
+
+    `calls` are those of the added and grown sessions, by the outcome that the log records.
+    """
+
+    id: str
+    model: str
+    format: str
+    added: int
+    grown: int
+    unchanged: int
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedPart:
+    """A part of a file that was not read: where it is, and the reason."""
+
+    path: str
+    at: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ingestion:
+    """The runs and files that `ingest` read; `unchanged` of the files had been read before."""
+
+    runs: Table[IngestedRun]
+    files: int
+    unchanged: int
+    skipped: Table[SkippedPart]
+
+
+def ingest(  # noqa: PLR0913 -- as `agenteval ingest` has them
+    format_name: str,
+    paths: str | Path | Sequence[str | Path] = (),
+    *,
+    store: str = DEFAULT_STORE,
+    allowlist: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    model: str | None = None,
+    agent: str | None = None,
+    project: str | None = None,
+    redact: bool = False,
+    workers: int | None = None,
+) -> Ingestion:
+    """Take in logs of other programs: their sessions become trials of runs, each of them once.
+
+    Without `paths` the program's own place is read; `format_name` may then be `auto`. Without an
+    `allowlist` an error is what the log records as one. `since` and `until` are days in UTC. Raises
+    UsageError, also where no log is found.
+    """
+    places = [paths] if isinstance(paths, str | Path) else paths
+    names = _texts("paths", [str(place) if isinstance(place, Path) else place for place in places])
+    intake = take_in(
+        text_of("format_name", format_name),
+        names,
+        text_of("store", store),
+        allowlist=allowlist,
+        filters=Wanted(since, until, model, agent, project),
+        redact=redact,
+        workers=workers,
+    )
+    check_any(intake, format_name, names)
+    return Ingestion(
+        runs=Table(map(_ingested, intake.runs.values())),
+        files=intake.files,
+        unchanged=intake.unchanged,
+        skipped=Table(SkippedPart(*part) for part in intake.skipped),
+    )
+
+
+def _ingested(run: Taken) -> IngestedRun:
+    sessions = run.sessions
+    return IngestedRun(
+        id=run.run,
+        model=run.model,
+        format=run.format,
+        added=sessions["added"],
+        grown=sessions["grown"],
+        unchanged=sessions["unchanged"],
+        calls=run.recorded.total(),
+    )
 
 
 async def run_async(
@@ -259,10 +348,11 @@ async def run_async(
 ) -> RunResult:
     """Do what `run` does, to be awaited. If cancelled, it closes what it opened; trials stay."""
     chosen = _checked(settings)
+    # An argument is the user's own word that the usual key may be sent there.
     bind(joined_url := _joined(chosen["base_url"]) or "")
     options = {
         **{name: chosen[name] for name in USUAL.keys() & chosen.keys()},
-        "targets": _names(scenarios),
+        "targets": _texts("scenarios", scenarios),
         "model": [text_of("model", model)],
         "base_url": joined_url or None,
         "concurrency": str(chosen["concurrency"]),
@@ -271,6 +361,7 @@ async def run_async(
     with closing(SqlStore(chosen["store"])) as store:
         session = session_of(plan, store, progress=_Callback(chosen["on_progress"]))
         await session.play()
+        # One model at one level is one run.
         (run_id,) = session.started
         check_usable(played([run_id], chosen["store"]))
     return load(run_id, store=chosen["store"])
@@ -289,6 +380,7 @@ def _checked(settings: Mapping[str, Any]) -> Mapping[str, Any]:
         message = f"on_progress={callback!r:.200}: must be a function of one Progress, or None"
         raise UsageError(message)
     for name, value in chosen.items():
+        # A default may be None, which no check would take.
         if value is not _DEFAULTS[name]:
             _check(name, value)
     return chosen
@@ -305,23 +397,22 @@ def _check(name: str, value: Any) -> None:
         raise UsageError(f"{name}={value}: at least {_LEAST[name]}")
 
 
-def _names(scenarios: Any) -> list[str]:
-    if isinstance(scenarios, str):
-        return [scenarios]
-    if not isinstance(scenarios, Iterable):
-        raise UsageError(f"scenarios={scenarios!r:.200}: must be a str, or several")
-    return [text_of("scenarios", name) for name in scenarios]
+def _texts(name: str, value: Any) -> list[str]:
+    """Return one text or several as a list. Raises UsageError for anything else."""
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Iterable):
+        raise UsageError(f"{name}={value!r:.200}: must be a str, or several")
+    return [text_of(name, text) for text in value]
 
 
 def _joined(urls: Any) -> str | None:
     """The servers as the option of the command has them. Raises UsageError."""
-    if urls is not None and not urls:
+    if urls is None:
+        return None
+    if not urls:
         raise UsageError(f"base_url={urls!r}: no server; None asks the one that is configured")
-    if urls is None or isinstance(urls, str):
-        return urls
-    if not isinstance(urls, Iterable):
-        raise UsageError(f"base_url={urls!r:.200}: must be a str, or several")
-    return " ".join(text_of("base_url", url) for url in urls)
+    return " ".join(_texts("base_url", urls))
 
 
 class _Callback(Quiet):

@@ -1,4 +1,4 @@
-"""The command line: one line for each command, whose module is imported when it is called.
+"""The command line: commands.toml lists the commands; a module is imported when one is called.
 
 `main` runs it and makes one line of an error: exit code 2, 4 of the machine's, or a signal's.
 """
@@ -6,13 +6,14 @@
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Exit
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -30,128 +31,9 @@ from agenteval.errors import (
     UsageError,
     is_of_the_host,
 )
-from agenteval.lazily import OWN_SAFE_PATH
+from agenteval.lazily import OWN_SAFE_PATH, read_table
 
-# Where each command is, and what `agenteval --help` says of it: the first line of its own help.
-COMMANDS: Mapping[str, tuple[str, str]] = {
-    "init": (
-        "machine:init",
-        "Ask servers what they serve, and write agenteval.toml.",
-    ),
-    "promote": (
-        "gate:promote",
-        "Play a candidate against a baseline, stop once it is certain, and give the verdict.",
-    ),
-    "run": (
-        "run:run",
-        "Play scenarios with a served model and count its errors per 100 tool calls.",
-    ),
-    "finish": ("store:finish", "Close a run of several shards, where the last one could not."),
-    "show": ("run:show", "Show stored runs side by side, or list them."),
-    "transcript": (
-        "store:transcript",
-        "Show one trial turn by turn: its prompt, each call and what came back, and why it ended.",
-    ),
-    "calls": (
-        "store:calls",
-        "List the calls of a run, one a line: trial, turn, verdict or class, and what was called.",
-    ),
-    "export": (
-        "store:export_rows",
-        "Write the calls or the trials of runs as rows, for a notebook, DuckDB or pandas.",
-    ),
-    "schema": (
-        "store:schema",
-        "Print the JSON Schema of what `--json` prints: of a report, a list of runs, a verdict.",
-    ),
-    "runs": ("store:app", "Label stored runs, remove them, or carry them to another store."),
-    "view": ("store:view", "Look at runs, calls and transcripts in a browser."),
-    "store": (
-        "store:stores",
-        "Look a store through for damage, upgrade it, make it small, or copy it into a file.",
-    ),
-    "speed": (
-        "machine:speed",
-        "Say how fast a model is served, by how many requests it has at the same time.",
-    ),
-    "gate": (
-        "gate:gate",
-        "Hold a candidate's run against a baseline's, by rules that were written before.",
-    ),
-    "plan": (
-        "gate:plan",
-        "Say how many trials and calls would prove with 80 % power that a model is no worse.",
-    ),
-    "compare": (
-        "run:compare",
-        "Compare models pair by pair: how many errors, which kinds, recovery and outcome.",
-    ),
-    "ingest": (
-        "logs:ingest",
-        "Take in the logs that other programs wrote: their sessions become trials of runs.",
-    ),
-    "trend": (
-        "gate:trend",
-        "Say how errors per 100 calls went over time: by day, week, model or version.",
-    ),
-    "import": ("run:imports", "Read what was measured elsewhere."),
-    "models": (
-        "machine:models",
-        "List the configured models, and ask each one's server what it serves.",
-    ),
-    "scenarios": (
-        "scenarios:app",
-        "List the scenarios: what each asks for, in how many steps, and which errors it invites.",
-    ),
-    "play": (
-        "scenarios:play",
-        "Be the model: read what it reads, type its calls, and see verdicts, hints and replies.",
-    ),
-    "classify": (
-        "policy:classify",
-        "Say whether a tool call is allowed, and if it is denied, why.",
-    ),
-    "rescore": (
-        "policy:rescore",
-        "Judge the stored calls of runs again, by today's taxonomy or another allow list.",
-    ),
-    "explain": (
-        "policy:explain",
-        "Tell what a failure class is, with examples, or a kind of malformed call.",
-    ),
-    "allowlist": (
-        "policy:allowlist",
-        "Check an allow list, make one from scripts, or write it for another harness.",
-    ),
-    "whatif": (
-        "policy:whatif",
-        "Say which rules would remove most errors of stored runs, and what they would let run.",
-    ),
-    "suggest": (
-        "policy:suggest",
-        "Say what the denied calls of runs ask for: options, rules, sentences of a prompt.",
-    ),
-    "harness": (
-        "machine:app",
-        "Get real harnesses, and say where their verdicts differ from ours.",
-    ),
-    "hook": (
-        "logs:app",
-        "Deny by your allow list, or only watch, where agents really run.",
-    ),
-    "guard": (
-        "logs:guard",
-        "Be a shell that runs a command only if the allow list has it, and keeps the log.",
-    ),
-    "trust": (
-        "machine:trust",
-        "Confirm a project: its keys go where it says, until one of its files changes.",
-    ),
-    "doctor": (
-        "machine:doctor",
-        "Try every sandbox with real commands and a battery of escapes; say what mends a failure.",
-    ),
-}
+COMMANDS = read_table("agenteval.cli", "commands.toml")
 _EXAMPLE = re.compile(r"- `([^`]+)`(?:,? (.*))?")
 
 
@@ -163,7 +45,7 @@ class _Lazily(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
-            self._loaded[name] = _load_command(name, COMMANDS[name][0])
+            self._loaded[name] = _load_command(name, COMMANDS[name]["code"])
         return self._loaded[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
@@ -189,12 +71,12 @@ class _LazyGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+            formatter.write_dl([(name, command["help"]) for name, command in COMMANDS.items()])
 
     def make_context(self, *given: Any, **known: Any) -> Any:
         with reader_may_go():
             return super().make_context(*given, **known)
-        raise typer.Exit
+        raise Exit
 
     def invoke(self, ctx: Any) -> Any:
         with reader_may_go():
@@ -202,7 +84,7 @@ class _LazyGroup(TyperGroup):
                 return super().invoke(ctx)
             except KeyboardInterrupt:  # typer would make an exit code of it, and no line
                 raise CutOffError(signals.cut_off_line()) from None
-        raise typer.Exit
+        raise Exit
 
 
 def _load_command(name: str, place: str) -> Any:
@@ -241,7 +123,7 @@ app = typer.Typer(
 def _version(*, wanted: bool) -> None:
     if wanted:
         typer.echo(f"agenteval {__version__}")
-        raise typer.Exit
+        raise Exit
 
 
 @app.callback()

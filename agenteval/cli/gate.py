@@ -5,9 +5,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Option
 
 from agenteval import config, report, workflows
 from agenteval.cli import options, output
+from agenteval.cli.options import (
+    DEFAULT_STORE,
+    EXIT_CODES,
+    About,
+    AllowSimulated,
+    AsJson,
+    Baseline,
+    RulesFile,
+    Store,
+)
+from agenteval.cli.output import print_json, say, write_text
 from agenteval.errors import UsageError
 from agenteval.trial.text import as_file_part, as_name
 
@@ -16,41 +28,39 @@ if TYPE_CHECKING:
     from agenteval.workflows.promote import Promotion
     from agenteval.workflows.runs import Trend
 Candidate = Annotated[
-    str | None, typer.Option(help="The run to judge, as the baseline is named; or `last`.")
+    str | None, Option(help="The run to judge, as the baseline is named; or `last`.")
 ]
 Explain = Annotated[
-    bool, typer.Option("--explain", help="What each line of the rules means, and whom it passes.")
+    bool, Option("--explain", help="What each line of the rules means, and whom it passes.")
 ]
 Rescore = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--rescore", help="Judge runs of an older taxonomy again first (see agenteval rescore)."
     ),
 ]
-Init = Annotated[bool, typer.Option("--init", help="Write a gate.toml with comments here.")]
-Out = Annotated[
-    Path | None, typer.Option(help="A folder for gate.json, gate.md and gate.xml (JUnit).")
-]
-VerdictPage = Annotated[Path | None, typer.Option("--report", help="A page, the verdict on top.")]
-Markdown = Annotated[Path | None, typer.Option(help="Write Markdown to this file.")]
+Init = Annotated[bool, Option("--init", help="Write a gate.toml with comments here.")]
+Out = Annotated[Path | None, Option(help="A folder for gate.json, gate.md and gate.xml (JUnit).")]
+VerdictPage = Annotated[Path | None, Option("--report", help="A page, the verdict on top.")]
+Markdown = Annotated[Path | None, Option(help="Write Markdown to this file.")]
 Junit = Annotated[
-    Path | None, typer.Option("--junit", "--junit-xml", help="Write JUnit XML to this file.")
+    Path | None, Option("--junit", "--junit-xml", help="Write JUnit XML to this file.")
 ]
 Margin = Annotated[
-    float | None, typer.Option(help="Errors per 100 calls that a candidate may make more.")
+    float | None, Option(help="Errors per 100 calls that a candidate may make more.")
 ]
 Ratio = Annotated[
-    float | None, typer.Option(help="Instead: how many times as many it may make, such as 1.5.")
+    float | None, Option(help="Instead: how many times as many it may make, such as 1.5.")
 ]
 TrialsOf = Annotated[
     int | None,
-    typer.Option("--trials", min=1, help="Of each scenario. Default: as planned, 50 at most."),
+    Option("--trials", min=1, help="Of each scenario. Default: as planned, 50 at most."),
 ]
-SeedOf = Annotated[int | None, typer.Option("--seed", min=0, help="Of the worlds. [1]")]
+SeedOf = Annotated[int | None, Option("--seed", min=0, help="Of the worlds. [1]")]
 LevelOf = Annotated[
-    str | None, typer.Option("--concurrency", metavar="N", help="Trials at the same time. [4]")
+    str | None, Option("--concurrency", metavar="N", help="Trials at the same time. [4]")
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Play the baseline anew.")]
+Fresh = Annotated[bool, Option("--fresh", help="Play the baseline anew.")]
 
 HELP = """Hold a candidate's run against a baseline's, by rules that were written before.
 
@@ -67,17 +77,17 @@ Examples:
 
 def gate(  # noqa: PLR0913 -- each is an option of the command line
     *,
-    baseline: options.Baseline = None,
+    baseline: Baseline = None,
     candidate: Candidate = None,
-    rules: options.RulesFile = None,
-    store: options.Store = options.DEFAULT_STORE,
-    about: options.About = None,
-    allow_simulated: options.AllowSimulated = False,
+    rules: RulesFile = None,
+    store: Store = DEFAULT_STORE,
+    about: About = None,
+    allow_simulated: AllowSimulated = False,
     across_arms: options.AcrossArms = False,
     rescore: Rescore = False,
     explain: Explain = False,
     init: Init = False,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
     out: Out = None,
     markdown: Markdown = None,
     junit: Junit = None,
@@ -104,7 +114,7 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     _show(view, as_json=as_json, github=github)
     _write(view, out=out, markdown=markdown, junit=junit)
     _write_page(view, report_to, store)
-    raise typer.Exit(options.EXIT_CODES[view.verdict])
+    raise typer.Exit(EXIT_CODES[view.verdict])
 
 
 gate.__doc__ = HELP
@@ -112,20 +122,20 @@ gate.__doc__ = HELP
 
 def _init() -> None:
     path = config.gate.write_rules()
-    output.say(f"Wrote {path}. What it means for your runs: agenteval gate --explain")
+    say(f"Wrote {path}. What it means for your runs: agenteval gate --explain")
 
 
 def _explain(
     baseline: str | None,
     rules: Path | None,
     store: str,
-    about: options.About,
+    about: About,
     *,
     as_json: bool,
 ) -> None:
     explained = workflows.promote.explain_rules(baseline, rules, store, about=about)
     if as_json:
-        output.print_json(report.gate_explained.document(explained))
+        print_json(report.gate_explained.document(explained))
     else:
         report.gate_explained.render(explained, report.console.Terminal())
 
@@ -148,23 +158,23 @@ def _write(
     junit: Path | None = None,
 ) -> None:
     if markdown is not None:
-        output.write_text(markdown, report.files.gate_dumps(view))
+        write_text(markdown, report.files.gate_dumps(view))
     if junit is not None:
-        output.write_text(junit, report.files.junit_text(view))
+        write_text(junit, report.files.junit_text(view))
     if out is not None:
-        output.write_text(out / "gate.json", report.gate.dumps(view))
-        output.write_text(out / "gate.md", report.files.gate_dumps(view))
-        output.write_text(out / "gate.xml", report.files.junit_text(view))
+        write_text(out / "gate.json", report.gate.dumps(view))
+        write_text(out / "gate.md", report.files.gate_dumps(view))
+        write_text(out / "gate.xml", report.files.junit_text(view))
 
 
 def plan(  # noqa: PLR0913 -- each is an option of the command line
     *,
-    baseline: options.Baseline = None,
+    baseline: Baseline = None,
     margin: Margin = None,
     ratio: Ratio = None,
-    about: options.About = None,
-    store: options.Store = options.DEFAULT_STORE,
-    as_json: options.AsJson = False,
+    about: About = None,
+    store: Store = DEFAULT_STORE,
+    as_json: AsJson = False,
 ) -> None:
     """Say how many trials and calls would prove with 80 % power that a model is no worse.
 
@@ -181,7 +191,7 @@ def plan(  # noqa: PLR0913 -- each is an option of the command line
         raise UsageError("give --baseline RUN and either --margin POINTS or --ratio TIMES")
     planned = workflows.promote.planned(baseline, store, margin=margin, ratio=ratio, about=about)
     if as_json:
-        output.print_json(planned.document())
+        print_json(planned.document())
     else:
         told = workflows.promote.sentences(planned)
         report.console.Terminal(highlight=False).print(told, markup=False)
@@ -191,15 +201,15 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     candidate: Annotated[str, typer.Argument(help="The model that may come, by its name.")],
     targets: options.Targets = None,
     *,
-    over: Annotated[str, typer.Option(help="The model that is there, by its name, or its run.")],
-    gate: options.RulesFile = None,
+    over: Annotated[str, Option(help="The model that is there, by its name, or its run.")],
+    gate: RulesFile = None,
     trials: TrialsOf = None,
     seed: SeedOf = None,
     concurrency: LevelOf = None,
     sandbox: options.SandboxName = None,
     fresh: Fresh = False,
-    store: options.Store = options.DEFAULT_STORE,
-    allow_simulated: options.AllowSimulated = False,
+    store: Store = DEFAULT_STORE,
+    allow_simulated: AllowSimulated = False,
     report_to: VerdictPage = None,
     out: Out = None,
 ) -> None:
@@ -226,7 +236,7 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     )
     _tell(view, report_to or _usual_page(view), store)
     _write(view, out=out)
-    raise typer.Exit(options.EXIT_CODES[view.verdict])
+    raise typer.Exit(EXIT_CODES[view.verdict])
 
 
 def _usual_page(view: "GateView") -> Path:
@@ -243,7 +253,7 @@ def _tell(view: "GateView", page: Path, store: str) -> None:
     """Write the page; the last two lines on the screen are the verdict and what it means."""
     _write_page(view, page, store)
     with output.reader_may_go():
-        output.say(f"Verdict page: {page}")
+        say(f"Verdict page: {page}")
         _show(view, as_json=False)
 
 
@@ -255,23 +265,21 @@ def _promoted(promotion: "Promotion") -> "GateView":
 # `agenteval trend`.
 
 TREND = "agenteval.trend/1"
-WhatBy = Annotated[
-    Literal["day", "week", "model", "version"], typer.Option("--by", help="A point each.")
-]
+WhatBy = Annotated[Literal["day", "week", "model", "version"], Option("--by", help="A point each.")]
 Metrics = Annotated[
-    bool, typer.Option("--openmetrics", help="Print OpenMetrics, as Prometheus reads it.")
+    bool, Option("--openmetrics", help="Print OpenMetrics, as Prometheus reads it.")
 ]
-Simulated = Annotated[bool, typer.Option("--simulated", help="Simulated runs, and no others.")]
+Simulated = Annotated[bool, Option("--simulated", help="Simulated runs, and no others.")]
 
 
 def trend(  # noqa: PLR0913 -- each is an option of the command line
     *,
     by: WhatBy = "week",
-    store: options.Store = options.DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
     model: options.OfModel = None,
     simulated: Simulated = False,
     openmetrics: Metrics = False,
-    as_json: options.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say how errors per 100 calls went over time: by day, week, model or version.
 
@@ -286,12 +294,12 @@ def trend(  # noqa: PLR0913 -- each is an option of the command line
     if openmetrics:
         output.print_data(workflows.runs.openmetrics(trend_found))
     elif as_json:
-        output.print_json(_trend_document(trend_found))
+        print_json(_trend_document(trend_found))
     else:
         for line in _trend_lines(trend_found):
-            output.say(line)
+            say(line)
         if not (trend_found.series or simulated):
-            output.say("simulated runs are left out: --simulated asks for them")
+            say("simulated runs are left out: --simulated asks for them")
 
 
 def _trend_lines(trend: "Trend") -> Iterator[str]:

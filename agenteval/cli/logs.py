@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option, echo
 
 from agenteval import logs
 from agenteval.cli import options, output, signals
@@ -34,46 +35,42 @@ _COLUMNS = ("ran", "tool-error", "denied", "rejected", "invalid-tool", "malforme
 _APART = ("pending", "cascade", "not-observable")
 Format = Annotated[
     str,
-    typer.Argument(metavar="FORMAT", help="Whose logs: opencode, claude-code, ...; or auto."),
+    Argument(metavar="FORMAT", help="Whose logs: opencode, claude-code, ...; or auto."),
 ]
 Paths = Annotated[
     list[str] | None,
-    typer.Argument(help="Files, or folders of them. Default: the program's own place."),
+    Argument(help="Files, or folders of them. Default: the program's own place."),
 ]
 Rules = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--allowlist",
         "-a",
         help="What judges the calls. Default: what was recorded of them.",
     ),
 ]
 Since = Annotated[
-    str | None, typer.Option(metavar="DATE", help="Sessions that ended since then, in UTC.")
+    str | None, Option(metavar="DATE", help="Sessions that ended since then, in UTC.")
 ]
-Until = Annotated[
-    str | None, typer.Option(metavar="DATE", help="Sessions begun before then, in UTC.")
-]
-OfAgent = Annotated[str | None, typer.Option("--agent", help="Agents with this in it.")]
-OfProject = Annotated[str | None, typer.Option("--project", help="Projects with this in it.")]
+Until = Annotated[str | None, Option(metavar="DATE", help="Sessions begun before then, in UTC.")]
+OfAgent = Annotated[str | None, Option("--agent", help="Agents with this in it.")]
+OfProject = Annotated[str | None, Option("--project", help="Projects with this in it.")]
 Redact = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--redact",
         help="Take keys, tokens, addresses, hosts, e-mail and users' names out before storing.",
     ),
 ]
 WorkerCount = Annotated[
     int | None,
-    typer.Option(
+    Option(
         min=1,
         max=64,
         help="Processes that read and judge. Default: one a core where logs are large.",
     ),
 ]
-Follow = Annotated[
-    bool, typer.Option("--follow", help="Go on, and take in what comes, until Ctrl-C.")
-]
+Follow = Annotated[bool, Option("--follow", help="Go on, and take in what comes, until Ctrl-C.")]
 
 
 def ingest(  # noqa: PLR0913 -- each is an option of the command line
@@ -131,16 +128,15 @@ def _ended_by_ctrl_c() -> Iterator[None]:
 def _first(
     take: "Callable[[Sequence[str]], Intake]",
     name: str,
-    paths: Sequence[str],
+    paths: "Sequence[str]",
     *,
     waits: bool,
     as_json: bool,
 ) -> "Intake":
     """Take in and show what is there. Raises UsageError where nothing is, or is waited for."""
     intake = take(paths)
-    if not (intake.file_count or intake.skipped or waits):
-        where, looked = ", ".join(paths) or "its own place", logs.ingest.looked_for(name)
-        raise UsageError(f"{where}: no log of {name} in it ({looked}). Name another place")
+    if not waits:
+        logs.ingest.check_any(intake, name, paths)
     _show(intake, as_json=as_json)
     return intake
 
@@ -159,7 +155,7 @@ def _follow(
         there = [path for path in paths if Path(path).exists()]
         for path in paths:
             if path not in there and path not in gone:
-                output.say(f"{path}: it is gone; waiting for the next one", err=True)
+                say(f"{path}: it is gone; waiting for the next one", err=True)
         gone = [path for path in paths if path not in there]
         if gone and not there:
             continue
@@ -169,6 +165,7 @@ def _follow(
             if all(Path(path).exists() for path in there):
                 raise
             continue  # it was taken away since it was looked at
+        # A part that cannot be read is skipped at each look, and told once.
         if intake.has_news or (intake.skipped and intake.skipped != reported):
             reported = intake.skipped
             _show(intake, as_json=as_json)
@@ -179,7 +176,7 @@ def _show(intake: "Intake", *, as_json: bool) -> None:
         output.print_json(_document(intake))
     else:
         for line in _summary_lines(intake):
-            output.say(line)
+            say(line)
     sys.stdout.flush()
 
 
@@ -197,7 +194,7 @@ class Progress:
         sessions = sum(sum(one.sessions.values()) for one in intake.runs.values())
         calls = sum(sum(one.recorded.values()) for one in intake.runs.values())
         files = f"file {intake.files:,} of {intake.file_count:,}"
-        output.say(f"{files}, {sessions:,} sessions, {calls:,} calls", err=True)
+        say(f"{files}, {sessions:,} sessions, {calls:,} calls", err=True)
 
 
 def _summary_lines(intake: "Intake") -> Iterator[str]:
@@ -294,19 +291,19 @@ def _document(intake: "Intake") -> dict[str, Any]:
 # `agenteval hook` and `guard`.
 
 app = options.group("Deny by your allow list, or only watch, where agents really run.")
-For = Annotated[str, typer.Option("--for", help=f"The harness: {', '.join(installing.NAMES)}.")]
+For = Annotated[str, Option("--for", help=f"The harness: {', '.join(installing.NAMES)}.")]
 AllowList = Annotated[
-    str, typer.Option("--allowlist", "-a", help="An allow list, as `classify` takes it.")
+    str, Option("--allowlist", "-a", help="An allow list, as `classify` takes it.")
 ]
-Observe = Annotated[bool, typer.Option("--observe", help="Deny nothing; only keep the log.")]
+Observe = Annotated[bool, Option("--observe", help="Deny nothing; only keep the log.")]
 Fail = Annotated[
-    str, typer.Option(help="What a call is that cannot be judged: closed, denied; open, let go on.")
+    str, Option(help="What a call is that cannot be judged: closed, denied; open, let go on.")
 ]
 User = Annotated[
-    bool, typer.Option("--user/--project", help="For all your sessions, or for those started here.")
+    bool, Option("--user/--project", help="For all your sessions, or for those started here.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask after the diff was shown.")]
-Log = Annotated[str, typer.Option(help="The log. Default: calls.jsonl in your state folder.")]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask after the diff was shown.")]
+Log = Annotated[str, Option(help="The log. Default: calls.jsonl in your state folder.")]
 
 
 @app.command()
@@ -334,7 +331,7 @@ def install(  # noqa: PLR0913 -- one parameter for each option
         say(line)
     change = installing.installed(harness, words, user=user, fail=fail)
     if _apply(change, yes=yes, nothing="the hook is there already"):
-        typer.echo(f"{change.note}\nNext: agenteval hook status")
+        echo(f"{change.note}\nNext: agenteval hook status")
 
 
 @app.command()
@@ -355,7 +352,7 @@ def _apply(change: installing.Change, *, yes: bool, nothing: str) -> bool:
     if not yes and not sys.stdin.isatty():
         raise UsageError("nobody can be asked here: give --yes to change this file")
     if not yes and not typer.confirm("Change it?"):
-        typer.echo("nothing was changed")
+        echo("nothing was changed")
         return False
     change.make()
     say(f"changed {change.file}" if change.after is not None else f"removed {change.file}")
@@ -396,7 +393,7 @@ def status() -> None:
             if change := installing.there(file):
                 say(f"{name}: in {file}: {change}")
     pid = _running(folder)
-    typer.echo(f"resident process: {f'running, {pid}' if pid else 'not running'}")
+    echo(f"resident process: {f'running, {pid}' if pid else 'not running'}")
     counts: Counter[tuple[str, str, str]] = Counter()
     events = []
     for line in ProductionLog(folder / LOG).lines():
@@ -432,7 +429,7 @@ def stop() -> None:
     if pid:
         os.kill(pid, signal.SIGTERM)
         os.kill(pid, signal.SIGCONT)  # one that is stopped would not hear of it
-    typer.echo(f"ended {pid}" if pid else "it does not run")
+    echo(f"ended {pid}" if pid else "it does not run")
 
 
 def _running(folder: Path) -> int:
@@ -446,7 +443,7 @@ def _running(folder: Path) -> int:
 
 def guard(  # noqa: PLR0913 -- one parameter for each option
     shell: Annotated[
-        list[str], typer.Argument(help="Behind --, a shell, and what a program gives to it.")
+        list[str], Argument(help="Behind --, a shell, and what a program gives to it.")
     ],
     *,
     allowlist: AllowList,
@@ -454,7 +451,7 @@ def guard(  # noqa: PLR0913 -- one parameter for each option
     fail: Fail = "closed",
     log: Log = "",
     write: Annotated[
-        Path | None, typer.Option(help="Write a program that is this shell, for SHELL=.")
+        Path | None, Option(help="Write a program that is this shell, for SHELL=.")
     ] = None,
 ) -> None:
     """Be a shell that runs a command only if the allow list has it, and keeps the log.
@@ -471,4 +468,4 @@ def guard(  # noqa: PLR0913 -- one parameter for each option
     if write is None:
         raise typer.Exit(asking.main([*words[4:], "--", *shell]))
     installing.write_shell(write, [*words, "--", *shell])
-    typer.echo(f"wrote {write}\nNext: SHELL={write.resolve()} and the program that runs commands")
+    echo(f"wrote {write}\nNext: SHELL={write.resolve()} and the program that runs commands")

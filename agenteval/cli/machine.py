@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from agenteval import config, harness, logs, report, workflows
 from agenteval.cli import options, output
-from agenteval.cli.options import AsJson, BaseUrl
+from agenteval.cli.options import DEFAULT_STORE, AsJson, BaseUrl, Store
 from agenteval.cli.output import print_json, reader_may_go, say
 from agenteval.errors import UntrustedError, UsageError
 from agenteval.trial.text import as_word
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
     from agenteval.workflows.hostile import Tried
     from agenteval.workflows.preflight import Listed
     from agenteval.workflows.projects import Examined, KernelLimits, ModelAccess, Project
-Folder = Annotated[str, typer.Argument(help="The project's folder. Default: the one around here.")]
-Listing = Annotated[bool, typer.Option("--list", help="List what was confirmed.")]
-Removing = Annotated[
-    bool, typer.Option("--remove", help="Take it back, of a project or of an origin.")
-]
+Folder = Annotated[str, Argument(help="The project's folder. Default: the one around here.")]
+Listing = Annotated[bool, Option("--list", help="List what was confirmed.")]
+Removing = Annotated[bool, Option("--remove", help="Take it back, of a project or of an origin.")]
 
 
 def trust(
@@ -63,6 +62,7 @@ def trust(
 
 def _remove(name: str) -> None:
     try:
+        # An origin has a scheme; anything else is the folder of a project.
         confirmed = config.trust.origin_of(name) if "://" in name else os.path.realpath(name)
     except ValueError as error:
         raise UsageError(f"{name}: no origin such as https://host:443") from error
@@ -147,9 +147,7 @@ def confirms(error: UntrustedError) -> bool:
 
 # `agenteval models`, `init` and `doctor`.
 
-Probing = Annotated[
-    bool, typer.Option("--probe", help="Ask each model what becomes of a conversation.")
-]
+Probing = Annotated[bool, Option("--probe", help="Ask each model what becomes of a conversation.")]
 KEPT = {"memory": "memory with its own", "pids": "processes", "cpu": "processors"}
 CAME = 300  # characters of what came of an attempt that does harm
 NO_LIST = "but lists no models: a base URL usually ends in /v1"
@@ -199,18 +197,18 @@ def _print_models(listed: "Sequence[Listed]", simulated: tuple[str, ...]) -> Non
     for model in listed:
         answer, entry = model.answer, model.entry
         serves = f"serves {', '.join(sorted(answer.ids))}" if answer.ids else "answers, " + NO_LIST
-        output.say(f"{model.name}  {entry.architecture}  {entry.base_url}")
-        output.say(f"    {answer.problem or serves}")
+        say(f"{model.name}  {entry.architecture}  {entry.base_url}")
+        say(f"    {answer.problem or serves}")
         for subject, finding in model.probed.findings if model.probed else ():
-            output.say(f"    {subject:28} {finding}")
+            say(f"    {subject:28} {finding}")
         if model.probed and model.probed.prompt:
             output.say_text(f"----- prompt, as it is read -----\n{model.probed.prompt}\n-----")
     for name in simulated:
-        output.say(f"{name}  SIMULATED, started by agenteval itself")
+        say(f"{name}  SIMULATED, started by agenteval itself")
 
 
 def init(
-    urls: Annotated[list[str], typer.Argument(help="Servers, such as http://localhost:8000/v1.")],
+    urls: Annotated[list[str], Argument(help="Servers, such as http://localhost:8000/v1.")],
 ) -> None:
     """Ask servers what they serve, and write agenteval.toml.
 
@@ -222,22 +220,20 @@ def init(
     model_names: list[str] = []
     for path, names in workflows.preflight.init(urls):
         told = f", with {', '.join(names)}" if names else ": the limits of a promotion, to be read"
-        output.say(f"wrote {path}{told}")
+        say(f"wrote {path}{told}")
         model_names += names
     first, second = (*model_names, "CANDIDATE")[:2]
     if len(model_names) > 1:
-        output.say(f"Next: agenteval promote {as_word(second)} --over {as_word(first)}")
+        say(f"Next: agenteval promote {as_word(second)} --over {as_word(first)}")
     else:
-        output.say(f"Next: agenteval run --model {as_word(first)}")
+        say(f"Next: agenteval run --model {as_word(first)}")
 
 
 def doctor(
-    folder: Annotated[
-        str, typer.Argument(help="With --project: another folder than this one.")
-    ] = "",
+    folder: Annotated[str, Argument(help="With --project: another folder than this one.")] = "",
     *,
     project: Annotated[
-        bool, typer.Option("--project", help="Only list what a folder would do, and do nothing.")
+        bool, Option("--project", help="Only list what a folder would do, and do nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -280,54 +276,52 @@ def _print_doctor(examined: "Examined", *, as_json: bool) -> None:
         _print_limits(examined.control_groups)
         _print_inbound(examined.inbound)
         layer = f"version {examined.landlock}" if examined.landlock else "this kernel has none"
-        output.say(f"second layer (Landlock): {layer}")
+        say(f"second layer (Landlock): {layer}")
         told = ", ".join(f"{answer} {count}" for answer, count in examined.second_reader.items())
-        output.say(f"second reader (bashlex): {told}")
-        output.say("  asked on purpose: a command it reads, one it cannot, and one it hangs on")
+        say(f"second reader (bashlex): {told}")
+        say("  asked on purpose: a command it reads, one it cannot, and one it hangs on")
 
 
 def _print_sandboxes(examined: "Examined") -> None:
     for sandbox_probe in examined.probes:
-        output.say(
-            f"sandbox {sandbox_probe.backend}: {'works' if sandbox_probe.works else 'fails'}"
-        )
+        say(f"sandbox {sandbox_probe.backend}: {'works' if sandbox_probe.works else 'fails'}")
         if not sandbox_probe.works:
-            output.say(f"  why   {sandbox_probe.reason}")
-            output.say(f"  mend  {sandbox_probe.cure or 'no cure is known: please report it'}")
+            say(f"  why   {sandbox_probe.reason}")
+            say(f"  mend  {sandbox_probe.cure or 'no cure is known: please report it'}")
         for attempt, stopped_by in sandbox_probe.blocked:
-            output.say(f"  blocked  {attempt}: {stopped_by}")
-    output.say("sandbox none: isolates nothing")
+            say(f"  blocked  {attempt}: {stopped_by}")
+    say("sandbox none: isolates nothing")
     asked = "none is" if examined.chosen == "container" else "container and none are"
-    output.say(f"{asked} used only when asked for: --sandbox NAME")
-    output.say(f"A run uses: {examined.chosen or 'nothing, it refuses to start'}")
+    say(f"{asked} used only when asked for: --sandbox NAME")
+    say(f"A run uses: {examined.chosen or 'nothing, it refuses to start'}")
 
 
 def _print_limits(groups: "KernelLimits") -> None:
     """Print which limits the kernel itself enforces."""
-    output.say("limits: the runner looks 20 times a second; container has control groups as well")
+    say("limits: the runner looks 20 times a second; container has control groups as well")
     if groups.held:
         kept = ", ".join(KEPT[name] for name in KEPT if name in groups.held)
-        output.say(f"  control groups: the kernel itself keeps {kept}")
+        say(f"  control groups: the kernel itself keeps {kept}")
         if "cpu" not in groups.held:
-            output.say("  mend  processors: Delegate=cpu memory pids in user@.service")
+            say("  mend  processors: Delegate=cpu memory pids in user@.service")
     else:
-        output.say(f"  no control groups: {groups.lacking}")
+        say(f"  no control groups: {groups.lacking}")
         if groups.cure:
-            output.say(f"  mend  {groups.cure}")
+            say(f"  mend  {groups.cure}")
 
 
 def _print_inbound(inbound: "Sequence[Tried]") -> None:
     """Print how many attempts ended as they must, by the part that read them; list the others."""
-    output.say(
+    say(
         f"inbound: {_share_as_wanted(inbound)}: "
         "hostile replies, worlds, modules, words and projects"
     )
     for part in dict.fromkeys(tried.part for tried in inbound):
         of_part = [tried for tried in inbound if tried.part == part]
-        output.say(f"  {part}: {_share_as_wanted(of_part)}")
+        say(f"  {part}: {_share_as_wanted(of_part)}")
         for tried in of_part:
             if not tried.is_as_wanted:
-                output.say(f"  FAILS  {tried.attempt}: {tried.came[:CAME]}")
+                say(f"  FAILS  {tried.attempt}: {tried.came[:CAME]}")
 
 
 def _share_as_wanted(tried: "Sequence[Tried]") -> str:
@@ -339,7 +333,7 @@ def _share_as_wanted(tried: "Sequence[Tried]") -> str:
 INGEST = "ingest"
 What = Annotated[
     list[str] | None,
-    typer.Argument(
+    Argument(
         help="Run ids or `last`; or `ingest` and log files, the oldest first, `-` for the standard "
         "input. Not with --model.",
         show_default=False,
@@ -347,24 +341,24 @@ What = Annotated[
 ]
 Model = Annotated[
     list[str] | None,
-    typer.Option("--model", "-m", help="A model to be asked now; may be repeated."),
+    Option("--model", "-m", help="A model to be asked now; may be repeated."),
 ]
 Levels = Annotated[
-    str, typer.Option(help="Requests of --model at the same time, a list.", metavar="N[,N...]")
+    str, Option(help="Requests of --model at the same time, a list.", metavar="N[,N...]")
 ]
-PromptTokens = Annotated[int, typer.Option(min=1, help="Length of the prompts of --model.")]
-CompletionTokens = Annotated[int, typer.Option(min=1, help="The most that --model may reply.")]
+PromptTokens = Annotated[int, Option(min=1, help="Length of the prompts of --model.")]
+CompletionTokens = Annotated[int, Option(min=1, help="The most that --model may reply.")]
 Requests = Annotated[
     int | None,
-    typer.Option(min=1, help="Of --model at each level. Default: four times the level, 8 or more."),
+    Option(min=1, help="Of --model at each level. Default: four times the level, 8 or more."),
 ]
 Window = Annotated[
     float,
-    typer.Option(min=1, help="Seconds between two engine lines of a log (5 before vLLM's V1)."),
+    Option(min=1, help="Seconds between two engine lines of a log (5 before vLLM's V1)."),
 ]
 
 Watts = Annotated[
-    float | None, typer.Option(min=1, help="What the machines draw, where no --power measured it.")
+    float | None, Option(min=1, help="What the machines draw, where no --power measured it.")
 ]
 NOTHING_NAMED = (
     f"name runs, or a --model, or give `{INGEST}` and vLLM's log files, the oldest first"
@@ -380,7 +374,7 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
     prompt_tokens: PromptTokens = 1000,
     completion_tokens: CompletionTokens = 256,
     requests: Requests = None,
-    store: options.Store = options.DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
     window: Window = 10.0,
     watts: Watts = None,
     as_json: options.AsJson = False,
@@ -424,7 +418,7 @@ def _show_log(paths: list[str], window: float, watts: float | None, *, as_json: 
 # `agenteval harness`.
 
 app = options.group("Get real harnesses, and say where their verdicts differ from ours.")
-Name = Annotated[str, typer.Argument(help="A name that `agenteval harness list` prints.")]
+Name = Annotated[str, Argument(help="A name that `agenteval harness list` prints.")]
 
 
 @app.command("list")
@@ -454,15 +448,13 @@ def install(name: Name) -> None:
 def capture(
     command: Annotated[
         list[str],
-        typer.Argument(help="Behind --, a command line of your own harness that asks nobody."),
+        Argument(help="Behind --, a command line of your own harness that asks nobody."),
     ],
     *,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the arm. Default: captured/HARNESS.")
-    ] = None,
+    name: Annotated[str | None, Option(help="Name of the arm. Default: captured/HARNESS.")] = None,
     permissions: Annotated[
         str | None,
-        typer.Option(help="Its permissions, such as opencode.json, to compare its verdicts with."),
+        Option(help="Its permissions, such as opencode.json, to compare its verdicts with."),
     ] = None,
 ) -> None:
     """Record what your own harness sends its model, and make an arm of it.
@@ -483,9 +475,9 @@ def capture(
 
 @app.command()
 def verdicts(
-    run: Annotated[str, typer.Argument(help=options.RUN_WORDS)] = "last",
+    run: Annotated[str, Argument(help=options.RUN_WORDS)] = "last",
     *,
-    store: options.Store = options.DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
 ) -> None:
     """Say of a run with a harness which calls it judged otherwise than our allow list.
 

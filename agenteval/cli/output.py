@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import typer
-from typer import style
+from typer import echo, style
 
 from agenteval import report, workflows
 from agenteval.errors import UsageError, unwritten
@@ -69,7 +68,7 @@ def let_go() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class LogGuard:
+class _LogGuard:
     """A stream of text whose lines no CI runner obeys, whatever the words in them."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -114,24 +113,24 @@ _RUNNERS = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")  # variables
 def guard_log() -> None:
     """Put a guard before both streams, for what this process prints from now on."""
     for name in ("stdout", "stderr"):
-        if not isinstance(stream := getattr(sys, name), LogGuard):
-            setattr(sys, name, LogGuard(stream))
+        if not isinstance(stream := getattr(sys, name), _LogGuard):
+            setattr(sys, name, _LogGuard(stream))
 
 
 def say(line: str, *, err: bool = False) -> None:
     """Print one line: no name in it ends it or moves the cursor."""
-    typer.echo(as_name(line), err=err)
+    echo(as_name(line), err=err)
 
 
 def say_text(text: str, *, err: bool = False) -> None:
     """Print a text of several lines: nothing in it moves the cursor."""
-    typer.echo(visible(text), err=err)
+    echo(visible(text), err=err)
 
 
 def print_data(text: str) -> None:
     """Print what a program reads, as it is; in a CI job it may be the log that is printed to."""
     stream = sys.stdout
-    if isinstance(stream, LogGuard) and not any(map(os.environ.get, _RUNNERS)):
+    if isinstance(stream, _LogGuard) and not any(map(os.environ.get, _RUNNERS)):
         stream = stream.stream
     stream.write(text)
     stream.flush()
@@ -152,7 +151,7 @@ _JSON_COMMAND, _ESCAPED = re.compile("##(?=\\[|vso\\[|teamcity\\[)"), r"#\\u0023
 def first_words(what: str) -> None:
     """Print a line at a terminal while the parts that play are still being imported."""
     if what and sys.stderr.isatty():
-        typer.echo(f"{what}: reading scenarios, then asking the server", err=True)
+        echo(f"{what}: reading scenarios, then asking the server", err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +160,18 @@ class Playing:
 
     lines: "Live"
 
-    def run(self, model: str, *, trials: int, simulated: bool) -> "Observer":
-        return self.lines.run(model, trials=trials, simulated=simulated)
+    def run(
+        self,
+        model: str,
+        *,
+        trials: int,
+        simulated: bool,
+    ) -> "Observer":
+        return self.lines.run(
+            model,
+            trials=trials,
+            simulated=simulated,
+        )
 
     def note(self, line: str) -> None:
         with suppress(OSError):  # a run outlives the terminal, or the log, that its notes go to
@@ -199,7 +208,12 @@ def named(word: str, store: str) -> str:
 # Views, reports and summaries.
 
 
-def show_view(view: "View", *, as_json: bool, brief: bool = True) -> None:
+def show_view(
+    view: "View",
+    *,
+    as_json: bool,
+    brief: bool = True,
+) -> None:
     if as_json:
         print_json_text(report.json.dumps(view))
     else:
@@ -264,7 +278,12 @@ def _cut_summary(whole: bytes, space: int) -> bytes:
     return shortened if len(shortened) <= space else b""
 
 
-def write_text(path: Path, text: str, *, option: str = "") -> None:
+def write_text(
+    path: Path,
+    text: str,
+    *,
+    option: str = "",
+) -> None:
     """Raises as `unwritten`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -292,7 +311,11 @@ def _above(path: Path) -> Path:
 RowName = Callable[[str], str]  # what a class is called in the chosen taxonomy
 
 
-def as_json(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
+def as_json(
+    call: "ToolCall",
+    verdict: "Verdict",
+    row: RowName,
+) -> str:
     """One line, safe for any text: what is not ASCII is escaped."""
     start = f'{{"id": {_quoted(call.id)}, "command": ' if call.id else '{"command": '
     command = call.command
@@ -329,7 +352,11 @@ def _list(texts: Iterable[str]) -> str:
     return f"[{', '.join(map(_quoted, texts))}]" if texts else "[]"
 
 
-def as_text(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
+def as_text(
+    call: "ToolCall",
+    verdict: "Verdict",
+    row: RowName,
+) -> str:
     """The call with the offending part underlined, why it was denied, and the cure; in colours."""
     primary = verdict.primary
     text = _visible(call.raw if call.command is None else call.command)

@@ -4,15 +4,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
+from typer import Argument, Exit, Option
 
 from agenteval import logs, workflows
 from agenteval.cli import options, output
-from agenteval.cli.output import print_data, reader_may_go, say
+from agenteval.cli.options import DEFAULT_STORE, Store, StoredRuns
+from agenteval.cli.output import chosen, print_data, reader_may_go, say
 from agenteval.dialects import NAMES
 from agenteval.errors import UsageError
 from agenteval.host import write_whole
@@ -21,14 +22,14 @@ from agenteval.trial.text import as_file_part, shortened
 
 if TYPE_CHECKING:
     from agenteval.trial.call import ToolCall, Verdict
-    from agenteval.workflows.reference import BadLine
+    from agenteval.workflows.reference import BadLine, Judged
     from agenteval.workflows.whatif import Relaxed, Suggested, Trials, WhatIf
 allowlist = options.group(
     "Check an allow list, make one from scripts, or write it for another harness."
 )
 Given = Annotated[
     str,
-    typer.Argument(
+    Argument(
         help="A name, a TOML path, or an opencode.json, agent .md, settings.json or .rules file."
     ),
 ]
@@ -51,16 +52,14 @@ def lint(given: Given) -> None:
             said = f"`{remark.rule}` {remark.trouble.value}: {remark.reason}"
             say(f"{given}: {_in_one_line(said)}")
     if remarks:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 @allowlist.command()
 def convert(
     given: Given,
     *,
-    to: Annotated[
-        str, typer.Option(help=f"For whom: {', '.join(NAMES)}, toml, or a plug-in's name.")
-    ],
+    to: Annotated[str, Option(help=f"For whom: {', '.join(NAMES)}, toml, or a plug-in's name.")],
 ) -> None:
     """Print an allow list as another harness writes it, and on standard error what got lost.
 
@@ -82,13 +81,13 @@ def _in_one_line(text: str) -> str:
 
 @allowlist.command()
 def derive(
-    scripts: Annotated[Path, typer.Argument(help="A folder of Python scripts, or one of them.")],
+    scripts: Annotated[Path, Argument(help="A folder of Python scripts, or one of them.")],
     *,
     file: Annotated[
         Path | None,
-        typer.Option("--file", help="Write it there, to a new file. Default: print it."),
+        Option("--file", help="Write it there, to a new file. Default: print it."),
     ] = None,
-    runner: Annotated[str, typer.Option(help="What stands before a script's path.")] = "uv run",
+    runner: Annotated[str, Option(help="What stands before a script's path.")] = "uv run",
     sandbox: options.SandboxName = None,
 ) -> None:
     """Write an allow list from what scripts themselves say they take: argparse, click or typer.
@@ -116,7 +115,7 @@ def derive(
 
 AllowList = Annotated[
     str,
-    typer.Option(
+    Option(
         "--allowlist",
         "-a",
         envvar="AGENTEVAL_ALLOWLIST",
@@ -124,21 +123,17 @@ AllowList = Annotated[
         "Claude Code settings.json, a Codex .rules file.",
     ),
 ]
-OneCommand = Annotated[
-    str | None, typer.Argument(help="The command; - reads it from standard input.")
-]
-Jsonl = Annotated[
-    str | None, typer.Option(help="A file of tool calls, one JSON object a line; or -.")
-]
-AsLines = Annotated[bool, typer.Option("--json", help="Print a line of JSON a call.")]
+OneCommand = Annotated[str | None, Argument(help="The command; - reads it from standard input.")]
+Jsonl = Annotated[str | None, Option(help="A file of tool calls, one JSON object a line; or -.")]
+AsLines = Annotated[bool, Option("--json", help="Print a line of JSON a call.")]
 SecondReader = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--second-reader",
         help="Ask it about allowed commands, as a run does: what it reads otherwise is denied.",
     ),
 ]
-ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 1 when any call is denied.")]
+ExitCode = Annotated[bool, Option("--exit-code", help="Exit 1 when any call is denied.")]
 
 
 def classify(  # noqa: PLR0913 -- one parameter for each option
@@ -172,43 +167,58 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
     """
     show, flush = _printer(jsonl, taxonomy, as_json=as_json, all_count=exit_code)
-    output.collect_rarely(_RARELY)
-    judging = partial(workflows.reference.judging, allowlist, only_bash=jsonl is None)
-    with judging(second_reader=second_reader, warn=_warn) as judge:
-        try:
-            bad, denied = _show_all(_calls(command, jsonl), judge, show, source=jsonl)
-        finally:
-            flush()
+    results = _results(command, jsonl, allowlist, second_reader=second_reader)
+    bad, denied = _show_all(results, show, flush, source=jsonl)
     if bad or (exit_code and denied):
-        raise typer.Exit(2 if bad else 1)
+        raise Exit(2 if bad else 1)
+
+
+def _results(
+    command: str | None,
+    jsonl: str | None,
+    allowlist: str,
+    *,
+    second_reader: bool,
+) -> "Iterator[Judged | BadLine]":
+    return workflows.reference.classify(
+        _calls(command, jsonl),
+        allowlist,
+        only_bash=jsonl is None,
+        second_reader=second_reader,
+        warn=_warn,
+    )
 
 
 def _warn(line: str) -> None:
-    output.say(f"agenteval: {line}", err=True)
+    say(f"agenteval: {line}", err=True)
 
 
 def _show_all(
-    calls: "Iterator[ToolCall | BadLine]",
-    judge: "Callable[[ToolCall], Verdict]",
+    results: "Iterator[Judged | BadLine]",
     show: "Callable[[ToolCall, Verdict], None]",
+    flush: "Callable[[], None]",
     *,
     source: str | None,
 ) -> tuple[bool, bool]:
     """Show each verdict as it is reached; return if a line was bad, and if a call was denied."""
+    output.collect_rarely(_RARELY)
     bad = denied = False
-    without, unread = 0, workflows.reference.BadLine
-    for call in calls:
-        if isinstance(call, unread):
-            bad = bad or bool(call.reason)
-            without += not call.reason
-            if call.reason:
-                output.say(f"agenteval: {source}:{call.number}: {call.reason}", err=True)
-            continue
-        verdict = judge(call)
-        denied = denied or not verdict.allowed
-        show(call, verdict)
-    if without:
-        output.say(f"agenteval: {source}: {without} messages hold no tool call", err=True)
+    without_call = 0
+    try:
+        for result in results:
+            if isinstance(result, tuple):
+                call, verdict = result
+                denied |= not verdict.allowed
+                show(call, verdict)
+            elif result.reason:
+                bad = True
+                _warn(f"{source}:{result.number}: {result.reason}")
+            else:
+                without_call += 1
+    finally:
+        flush()
+    if without_call:
+        _warn(f"{source}: {without_call} messages hold no tool call")
     return bad, denied
 
 
@@ -249,6 +259,7 @@ def _printer(
 
     def show(call: "ToolCall", verdict: "Verdict") -> None:
         waiting.append(text_of(call, verdict, row))
+        # Who writes to our standard input may wait for each answer.
         if len(waiting) == _AT_ONCE or source == "-":
             flush()
 
@@ -269,16 +280,16 @@ _AT_ONCE = 256  # lines: to write each by itself takes a third of the time
 
 
 def rescore(
-    runs: options.StoredRuns,
+    runs: StoredRuns,
     *,
     allowlist: Annotated[
         str | None,
-        typer.Option("--allowlist", "-a", help="Another allow list, as `classify` takes it."),
+        Option("--allowlist", "-a", help="Another allow list, as `classify` takes it."),
     ] = None,
     own: Annotated[
-        bool, typer.Option("--own", help="The allow lists that the run was played under, as today.")
+        bool, Option("--own", help="The allow lists that the run was played under, as today.")
     ] = False,
-    store: options.Store = options.DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
 ) -> None:
     """Judge the stored calls of runs again, by today's taxonomy or another allow list.
 
@@ -293,16 +304,16 @@ def rescore(
 
     - `agenteval rescore last --own`
     """
-    for run in dict.fromkeys(output.chosen(runs, store)):
+    for run in dict.fromkeys(chosen(runs, store)):
         done = workflows.rescore.rescore(run, store, allowlist=allowlist, own=own)
-        output.say(f"{done.run_id}: {done.changed} of {done.calls} calls are judged differently")
+        say(f"{done.run_id}: {done.changed} of {done.calls} calls are judged differently")
         for (before, now), count in sorted(done.moves.items(), key=lambda move: -move[1]):
-            output.say(f"  {count:6}  {before} -> {now}")
+            say(f"  {count:6}  {before} -> {now}")
 
 
 def explain(
     failure_class: Annotated[
-        str | None, typer.Argument(help="Its id, such as pipe-to-filter. Default: list all.")
+        str | None, Argument(help="Its id, such as pipe-to-filter. Default: list all.")
     ] = None,
 ) -> None:
     """Tell what a failure class is, with examples, or a kind of malformed call.
@@ -314,7 +325,7 @@ def explain(
     """
     if failure_class is None:
         for line in workflows.reference.titles():
-            output.say(line)
+            say(line)
     else:
         output.say_text(workflows.reference.page_of(failure_class))
 
@@ -323,17 +334,17 @@ def explain(
 
 
 def whatif(
-    runs: options.StoredRuns,
+    runs: StoredRuns,
     *,
     budget: Annotated[
         float | None,
-        typer.Option(min=0, help="The smallest set of rules with so many errors per 100."),
+        Option(min=0, help="The smallest set of rules with so many errors per 100."),
     ] = None,
     allowlist: Annotated[
-        str | None, typer.Option("--allowlist", "-a", help="Begin at another allow list.")
+        str | None, Option("--allowlist", "-a", help="Begin at another allow list.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    store: options.Store = options.DEFAULT_STORE,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    store: Store = DEFAULT_STORE,
 ) -> None:
     """Say which rules would remove most errors of stored runs, and what they would let run.
 
@@ -347,7 +358,7 @@ def whatif(
 
     - `agenteval whatif last --budget 5`
     """
-    whatifs = workflows.whatif.whatif(output.chosen(runs, store), store, allowlist=allowlist)
+    whatifs = workflows.whatif.whatif(chosen(runs, store), store, allowlist=allowlist)
     now = whatifs.relaxed(NOTHING)
     smallest, is_least = whatifs.smallest_set(budget) if budget is not None else (None, True)
     relaxations = whatifs.best() if budget is None else [smallest] if smallest else []
@@ -358,9 +369,9 @@ def whatif(
                                "is_smallest": is_least})  # fmt: skip
         else:
             for line in _relaxations(whatifs, now, relaxations, budget, is_least=is_least):
-                output.say(line)
+                say(line)
     if budget is not None and smallest is None:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _relaxations(
@@ -436,23 +447,23 @@ def _document(relaxed: "Relaxed") -> dict[str, Any]:
 
 Play = Annotated[
     Literal["prompt", "rules"] | None,
-    typer.Option("--try", help="Play the first run again with the sentences, or the rules."),
+    Option("--try", help="Play the first run again with the sentences, or the rules."),
 ]
 PromptFile = Annotated[
-    Path | None, typer.Option(help="Write the prompt's rules with these sentences there.")
+    Path | None, Option(help="Write the prompt's rules with these sentences there.")
 ]
 Beside = Annotated[
-    str | None, typer.Option("--allowlist", "-a", help="Look for rules beside this list's.")
+    str | None, Option("--allowlist", "-a", help="Look for rules beside this list's.")
 ]
 
 
 def suggest(
-    runs: options.StoredRuns,
+    runs: StoredRuns,
     *,
     play: Play = None,
     prompt: PromptFile = None,
     allowlist: Beside = None,
-    store: options.Store = options.DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
 ) -> None:
     """Say what the denied calls of runs ask for: options, rules, sentences of a prompt.
 
@@ -468,20 +479,20 @@ def suggest(
 
     - `agenteval suggest last --try rules`
     """
-    names = output.chosen(runs, store)
+    names = chosen(runs, store)
     suggested = workflows.whatif.suggest(names, store)
     best, why = _rules(names, store, allowlist)
     if why and (allowlist or play == "rules"):
         raise UsageError(why)
     for line in _suggested(suggested, best, why):
-        output.say(line)
+        say(line)
     more = next((one.more for one in best), NOTHING) if play == "rules" else NOTHING
     if play == "rules" and not more.size:
         raise UsageError(f"--try rules: no rule would allow a denied call of {' '.join(names)}")
     if play == "prompt" or prompt:
         prompt = prompt or Path("prompts", f"{as_file_part(names[0])}-suggested.md")
         workflows.whatif.write_prompt(names[0], store, suggested.sentences[:_LINES], prompt)
-        output.say(f"wrote {prompt}")
+        say(f"wrote {prompt}")
     if play is not None:
         _tried(names[0], store, prompt if play == "prompt" else None, more)
 
@@ -500,7 +511,7 @@ def _rules(
 
 def _tried(run: str, store: str, prompt: Path | None, more: Relaxation) -> None:
     made = workflows.whatif.tried(run, store, prompt=prompt, more=more)
-    output.say(f"played {made} {'with this prompt' if prompt else f'to {more.description}'}")
+    say(f"played {made} {'with this prompt' if prompt else f'to {more.description}'}")
     found = workflows.views.models_of([run, made], store, calls=False)
     view = workflows.views.compared(found, "full", across_arms=True)
     output.show_view(view, as_json=False)

@@ -3,16 +3,28 @@
 import gc
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from agenteval import logs, report, workflows
 from agenteval._version import __version__
 from agenteval.cli import options as o
 from agenteval.cli import output
+from agenteval.cli.options import (
+    DEFAULT_STORE,
+    RUN_WORDS,
+    About,
+    AsJson,
+    GitHub,
+    Store,
+    Taxonomy,
+    at_store,
+)
+from agenteval.cli.output import say, say_text, show_view, write_report
 from agenteval.errors import UsageError
 from agenteval.trial.text import as_file_part, as_word
 
@@ -21,8 +33,9 @@ if TYPE_CHECKING:
 
     from agenteval.report.sentences import Side
     from agenteval.report.view import View
+    from agenteval.stats.rates import Rate
     from agenteval.store.sql import Part
-    from agenteval.store.summaries import Listed, ListedTable
+    from agenteval.store.summaries import Listed
     from agenteval.trial.run import Run
     from agenteval.workflows.gate import InterimLooks
     from agenteval.workflows.runs import Listing
@@ -53,18 +66,18 @@ def show_runs(runs: "Sequence[Side]", form: Form) -> None:
     """Print the runs, how fast those of a sweep were served, and where their report is, if any."""
     view = workflows.views.view_of(runs, form.taxonomy, form.about)
     if form.path is not None:
-        output.write_report(view, form.path)
+        write_report(view, form.path)
     if form.github:
         output.step_summary(report.files.markdown_text(view))
     if form.as_json:
         said = workflows.views.as_compared(runs, view, form.taxonomy, form.about)
         output.print_json_text(report.json.dumps(said))
     else:
-        output.show_view(view, as_json=False, brief=form.brief)
+        show_view(view, as_json=False, brief=form.brief)
         if len({side.run.concurrency for side in runs if side.run}) > 1:
             output.show_speed(workflows.views.speeds(workflows.views.whole(runs)), as_json=False)
         if form.path is not None:
-            output.say(f"Report: {form.path}")
+            say(f"Report: {form.path}")
 
 
 # `agenteval run`.
@@ -118,11 +131,11 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     context: o.Context = "0",
     sandbox: o.SandboxName = None,
     prefork: o.Prefork = True,
-    store: o.Store = o.DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
     report: o.Report = None,
-    github: o.GitHub = False,
-    taxonomy: o.Taxonomy = "full",
-    as_json: o.AsJson = False,
+    github: GitHub = False,
+    taxonomy: Taxonomy = "full",
+    as_json: AsJson = False,
     gate: o.Gate = None,
     baseline: o.Baseline = None,
     resume: o.Resume = None,
@@ -151,7 +164,7 @@ def _cut_off(resumed: str | None) -> "Iterator[None]":
         yield
     except KeyboardInterrupt:
         again = "`agenteval run --resume last` goes on where a run had begun; else start it again"
-        output.say(f"Cut off: {_SAME if resumed else o.at_store(again)}", err=True)
+        say(f"Cut off: {_SAME if resumed else at_store(again)}", err=True)
         raise typer.Exit(130) from None
 
 
@@ -161,6 +174,7 @@ def _played(
     gate: "Path | None",
 ) -> "tuple[InterimLooks | None, tuple[Sequence[Side], bool]]":
     """Return the interim looks, the runs, and if Ctrl-C ended them early."""
+    # The path of the gate is given by itself: among the options of `called` it is still a text.
     output.collect_rarely(_RARELY)
     options = called.params
     watch = workflows.gate.watch_for(
@@ -184,26 +198,21 @@ def _options_on_command_line(called: typer.Context) -> list[str]:
     return [name for name, one in sources.items() if one and one.name == "COMMANDLINE"]
 
 
-def _part(
-    called: typer.Context,
-    shard: str | None,
-    executor: str,
-    job: str,
-    lease: float,
-) -> "Part | None":
-    if shard is None and executor == "local":
-        if lonely := [
-            name for name in ("job", "lease") if name in _options_on_command_line(called)
-        ]:
-            raise UsageError(f"--{lonely[0]}: of shards; give --shard K/N too, such as 1/8")
+def _part(called: typer.Context) -> "Part | None":
+    options = called.params
+    if options["shard"] is None and options["executor"] == "local":
+        for name in ("job", "lease"):
+            if name in _options_on_command_line(called):
+                raise UsageError(f"--{name}: of shards; give --shard K/N too, such as 1/8")
         return None
-    workflows.evaluate.check_alone(**called.params)
-    return workflows.evaluate.part_of("1/1" if shard is None else shard, job, lease, __version__)
+    workflows.evaluate.check_alone(**options)
+    shard = "1/1" if options["shard"] is None else options["shard"]
+    return workflows.evaluate.part_of(shard, options["job"], options["lease"], __version__)
 
 
 def _plan(called: typer.Context, report: "Path | None") -> "Plan":
     options = called.params
-    part = _part(called, *(options[name] for name in ("shard", "executor", "job", "lease")))
+    part = _part(called)
     if options["resume"] and (options["gate"] or options["baseline"]):
         raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
     output.check_report(report)
@@ -243,18 +252,24 @@ def _code(
     *,
     interrupted: bool,
 ) -> int:
-    given = called.params
-    broken = _broken(sides, given["void_limit"], given["resume"], interrupted=interrupted)
+    """Return the exit code: of what broke trials, else of the gate's verdict."""
+    options = called.params
+    code = _broken(sides, options["void_limit"], options["resume"], interrupted=interrupted)
+    if code or watch is None:
+        return code
     runs = [side.run_and_score[0] for side in sides]
-    return broken or _verdict(runs, watch, given["store"], quiet=given["as_json"])
+    ended = workflows.gate.ended(watch, runs, options["store"])
+    with output.reader_may_go():
+        say_text(at_store("\n".join(ended.lines)), err=options["as_json"])
+    return o.EXIT_CODES[ended.verdict]
 
 
 def _how_on(sides: "Sequence[Side]", resumed: str | None) -> str:
     if sides:
         return f"`agenteval run --resume {as_word(sides[-1].run_and_score[0].id)}` goes on"
-    return (
-        _SAME if resumed else "no run had begun and nothing is stored: the same command starts it"
-    )
+    if resumed:
+        return _SAME
+    return "no run had begun and nothing is stored: the same command starts it"
 
 
 def _broken(
@@ -266,32 +281,16 @@ def _broken(
 ) -> int:
     """Say what broke trials, and return its exit code; 0 where a verdict may stand."""
     if faults := workflows.views.faults(sides):
-        output.say_text("\n".join(faults), err=True)
+        say_text("\n".join(faults), err=True)
     if interrupted:
-        output.say(o.at_store(f"Cut off: {_how_on(sides, resumed)}"), err=True)
+        say(at_store(f"Cut off: {_how_on(sides, resumed)}"), err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
     if void_lines := workflows.views.voids_beyond(sides, limit / 100):
         run = sides[0].run_and_score[0].id if len(sides) == 1 else "RUN"
-        again = o.at_store(f"`agenteval run --resume {as_word(run)} --retry-void` plays them again")
-        output.say_text("\n".join((*void_lines, again)), err=True)
+        again = at_store(f"`agenteval run --resume {as_word(run)} --retry-void` plays them again")
+        say_text("\n".join((*void_lines, again)), err=True)
     return o.TOO_VOID if void_lines else 0
-
-
-def _verdict(
-    runs: "Sequence[Run]",
-    watch: "InterimLooks | None",
-    store: str,
-    *,
-    quiet: bool,
-) -> int:
-    """Say what the gate found of each run: the worst counts."""
-    if watch is None:
-        return 0
-    ended = workflows.gate.ended(watch, runs, store)
-    with output.reader_may_go():
-        output.say_text(o.at_store("\n".join(ended.lines)), err=quiet)
-    return o.EXIT_CODES[ended.verdict]
 
 
 # `agenteval show`.
@@ -300,36 +299,36 @@ ARTICLE = "article"
 SCHEMA = "agenteval.runs/1"
 RunIds = Annotated[
     list[str] | None,
-    typer.Argument(help=f"{o.RUN_WORDS}; or `article`. Without any: the list of runs."),
+    Argument(help=f"{RUN_WORDS}; or `article`. Without any: the list of runs."),
 ]
-OfModel = Annotated[str | None, typer.Option("--model", "-m", help="List: models with this in it.")]
-OfLabel = Annotated[str | None, typer.Option("--label", help="List: runs with this label.")]
+OfModel = Annotated[str | None, Option("--model", "-m", help="List: models with this in it.")]
+OfLabel = Annotated[str | None, Option("--label", help="List: runs with this label.")]
 Since = Annotated[
     str | None,
-    typer.Option(metavar="DATE", help="List: runs of this day (UTC) and later, 2026-11-22."),
+    Option(metavar="DATE", help="List: runs of this day (UTC) and later, 2026-11-22."),
 ]
 Details = Annotated[
-    bool, typer.Option("--details", help="All tables: scenarios, handshakes, provenance.")
+    bool, Option("--details", help="All tables: scenarios, handshakes, provenance.")
 ]
 ReportFile = Annotated[
     Path | None,
-    typer.Option("--report", help="Write the whole report: FILE.html, .md, .csv or .json."),
+    Option("--report", help="Write the whole report: FILE.html, .md, .csv or .json."),
 ]
 
 
 def show(  # noqa: PLR0913 -- each is an option of the command line
     runs: RunIds = None,
     *,
-    store: o.Store = o.DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
     path: ReportFile = None,
-    github: o.GitHub = False,
-    taxonomy: o.Taxonomy = "full",
-    about: o.About = None,
+    github: GitHub = False,
+    taxonomy: Taxonomy = "full",
+    about: About = None,
     details: Details = False,
     model: OfModel = None,
     label: OfLabel = None,
     since: Since = None,
-    as_json: o.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show stored runs side by side, or list them.
 
@@ -364,7 +363,8 @@ def _list(
     since: str | None,
     as_json: bool,
 ) -> None:
-    usual = store == o.DEFAULT_STORE
+    # Before the first run there is no store yet, and that is no mistake of the user's.
+    usual = store == DEFAULT_STORE
     listing = workflows.runs.listing(store, or_none=usual, model=model, label=label, since=since)
     if as_json:
         output.print_json(_document(listing))
@@ -375,24 +375,24 @@ def _list(
 def _show_article(path: Path | None, *, as_json: bool) -> None:
     view = logs.measured.view_of_article()
     if path is not None:
-        output.write_report(view, path)
-    output.show_view(view, as_json=as_json)
+        write_report(view, path)
+    show_view(view, as_json=as_json)
 
 
 def _print(listing: "Listing", *, filtered: bool) -> None:
     if not listing.runs:
         more = "such runs" if filtered else "runs yet"
         told = f"No {more} in {listing.store_name}. Try: agenteval run --model sim/qwen3.6-35b"
-        output.say(o.at_store(told))
+        say(at_store(told))
     for run in listing.runs:
         simulated = f" {report.tables.MARK}" if run.simulated else ""
         state = "" if run.complete else "  not finished"
         played = f"{len(run.outcomes)} of {run.trials_planned} trials"
-        output.say(f"{run.id}  {run.model}{simulated}  {played}{state}")
+        say(f"{run.id}  {run.model}{simulated}  {played}{state}")
         for line in _about(run):
-            output.say(f"    {line}")
+            say(f"    {line}")
     for one in () if filtered else listing.imported:
-        output.say(f"{one.id}  {one.model}  counts of {one.calls} calls, from {one.source}")
+        say(f"{one.id}  {one.model}  counts of {one.calls} calls, from {one.source}")
 
 
 def _about(run: "Listed") -> "Iterator[str]":
@@ -420,12 +420,11 @@ def _document(listing: "Listing") -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "runs": [_run(run) for run in listing.runs],
-        "imported": [_table(one) for one in listing.imported],
+        "imported": [asdict(table) for table in listing.imported],
     }
 
 
 def _run(run: "Listed") -> dict[str, Any]:
-    errors, goals = workflows.runs.errors_of(run), workflows.runs.reached(run)
     return {
         "id": run.id,
         "model": run.model,
@@ -439,46 +438,39 @@ def _run(run: "Listed") -> dict[str, Any]:
         "source": run.source,
         "scenarios": list(run.scenarios),
         "void": len(run.outcomes) - run.counted,
-        "errors": {"count": errors.count, "n": errors.n, "low": errors.low, "high": errors.high},
-        "reached": {"count": goals.count, "n": goals.n, "low": goals.low, "high": goals.high},
+        "errors": _rate(workflows.runs.errors_of(run)),
+        "reached": _rate(workflows.runs.reached(run)),
         "verdict": run.verdict,
         "labels": list(run.labels),
         "note": run.note,
     }
 
 
-def _table(table: "ListedTable") -> dict[str, Any]:
-    return {
-        "id": table.id,
-        "model": table.model,
-        "imported": table.imported,
-        "calls": table.calls,
-        "errors": table.errors,
-        "source": table.source,
-    }
+def _rate(rate: "Rate") -> dict[str, Any]:
+    return {"count": rate.count, "n": rate.n, "low": rate.low, "high": rate.high}
 
 
 # `agenteval compare`.
 
 Names = Annotated[
     list[str],
-    typer.Argument(help=f"{o.RUN_WORDS}; imported counts, or CSV files of counts: two models."),
+    Argument(help=f"{RUN_WORDS}; imported counts, or CSV files of counts: two models."),
 ]
 
 
 def compare(  # noqa: PLR0913 -- each is an option of the command line
     runs: Names,
     *,
-    store: o.Store = o.DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
     report: ReportFile = None,
-    taxonomy: o.Taxonomy = "full",
-    about: o.About = None,
+    taxonomy: Taxonomy = "full",
+    about: About = None,
     across_arms: o.AcrossArms = False,
     stacks: Annotated[
-        bool, typer.Option("--stacks", help="Two servings of one model: where a difference points.")
+        bool, Option("--stacks", help="Two servings of one model: where a difference points.")
     ] = False,
-    github: o.GitHub = False,
-    as_json: o.AsJson = False,
+    github: GitHub = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare models pair by pair: how many errors, which kinds, recovery and outcome.
 
@@ -505,18 +497,18 @@ def compare(  # noqa: PLR0913 -- each is an option of the command line
 
 def _tell(view: "View", path: Path | None, *, github: bool, as_json: bool) -> None:
     if path is not None:
-        output.write_report(view, path)
+        write_report(view, path)
     if github:
         output.step_summary(report.files.markdown_text(view))
-    output.show_view(view, as_json=as_json)
+    show_view(view, as_json=as_json)
     if path is not None and not as_json:
-        output.say(f"Report: {path}")
+        say(f"Report: {path}")
 
 
 def _print_stacks(named: "Sequence[str]", store: str, about: str | None) -> None:
     runs, view = workflows.views.stacks(named, store, about)
     for line in report.pairs.stack_lines(runs, view):
-        output.say(line)
+        say(line)
 
 
 # `agenteval import`.
@@ -531,9 +523,9 @@ def main() -> None:
 
 @imports.command()
 def counts(
-    file: Annotated[Path, typer.Argument(help="A CSV file.")],
+    file: Annotated[Path, Argument(help="A CSV file.")],
     *,
-    store: o.Store = o.DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
 ) -> None:
     """Store the counts of a published table, one entry for each model.
 
@@ -548,4 +540,4 @@ def counts(
     """
     for one in logs.measured.import_counts(file, store):
         calls, errors = sum(one.counts.calls), sum(one.counts.errors)
-        output.say(f"{one.id}  {errors} errors in {calls} calls")
+        say(f"{one.id}  {errors} errors in {calls} calls")

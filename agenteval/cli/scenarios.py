@@ -6,9 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from agenteval import config, report, workflows
 from agenteval.cli import options, output
+from agenteval.cli.options import (
+    DEFAULT_ARM,
+    Arm,
+    AsJson,
+    Context,
+    PromptVariant,
+    RulesPlace,
+    SandboxName,
+)
+from agenteval.cli.output import say, say_text
 from agenteval.trial.text import as_word
 
 if TYPE_CHECKING:
@@ -16,12 +27,12 @@ if TYPE_CHECKING:
 
     from agenteval.prompt.prompt import Prompt
     from agenteval.trial.trial import Scenario
-Seed = Annotated[int, typer.Option(min=0, help="The trial's seed: it picks the variant.")]
+Seed = Annotated[int, Option(min=0, help="The trial's seed: it picks the variant.")]
 app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 
 @app.callback()
-def scenarios(context: typer.Context, *, as_json: options.AsJson = False) -> None:
+def scenarios(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List the scenarios: what each asks for, in how many steps, and which errors it invites.
 
     Examples:
@@ -41,13 +52,13 @@ def scenarios(context: typer.Context, *, as_json: options.AsJson = False) -> Non
 
 @app.command()
 def show(  # noqa: PLR0913 -- each is an option of the command line
-    name: Annotated[str, typer.Argument(help="A scenario by name, or its folder.")],
+    name: Annotated[str, Argument(help="A scenario by name, or its folder.")],
     *,
     seed: Seed = 0,
-    arm: options.Arm = options.DEFAULT_ARM,
-    prompt_variant: options.PromptVariant = None,
-    rules: options.RulesPlace = "start",
-    context: options.Context = "0",
+    arm: Arm = DEFAULT_ARM,
+    prompt_variant: PromptVariant = None,
+    rules: RulesPlace = "start",
+    context: Context = "0",
 ) -> None:
     """Print exactly what a model reads at the start of the trial with this seed.
 
@@ -68,22 +79,22 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
 
 
 def _show(whose: str, prompt: "Prompt") -> None:
-    output.say(f"----- {whose}, system message -----")
-    output.say_text(prompt.system)
+    say(f"----- {whose}, system message -----")
+    say_text(prompt.system)
     for message in prompt.history:
         called = "".join(f"{call.name} {call.raw}" for call in message.calls)
-        output.say(f"----- {whose}, earlier, {message.role} -----")
-        output.say_text(message.content or called)
-    output.say(f"----- {whose}, first message of the user -----")
-    output.say_text(prompt.task)
+        say(f"----- {whose}, earlier, {message.role} -----")
+        say_text(message.content or called)
+    say(f"----- {whose}, first message of the user -----")
+    say_text(prompt.task)
 
 
 @app.command()
 def world(
-    name: Annotated[str, typer.Argument(help="A scenario by name, or its folder.")],
+    name: Annotated[str, Argument(help="A scenario by name, or its folder.")],
     *,
     seed: Seed = 0,
-    out: Annotated[Path | None, typer.Option(help="Write its files into this new folder.")] = None,
+    out: Annotated[Path | None, Option(help="Write its files into this new folder.")] = None,
 ) -> None:
     """Print what a world holds: its files, and the tables of its database with some rows.
 
@@ -94,7 +105,7 @@ def world(
     """
     authoring = workflows.author
     for line in authoring.world(name, seed) if out is None else _written(name, seed, out):
-        output.say_text(line)
+        say_text(line)
 
 
 def _written(name: str, seed: int, out: Path) -> "Iterator[str]":
@@ -103,7 +114,7 @@ def _written(name: str, seed: int, out: Path) -> "Iterator[str]":
 
 Worlds = Annotated[
     int,
-    typer.Option(
+    Option(
         min=0,
         max=1000,
         help="Try the worlds of so many seeds beside, such as 50, and cheats; 10 are played.",
@@ -116,8 +127,8 @@ def check(
     targets: options.Targets = None,
     *,
     worlds: Worlds = 0,
-    sandbox: options.SandboxName = None,
-    as_json: options.AsJson = False,
+    sandbox: SandboxName = None,
+    as_json: AsJson = False,
 ) -> None:
     """Prove that scenarios work, by playing them for real; exit 1 when one does not.
 
@@ -145,14 +156,14 @@ def check(
             output.print_json([asdict(proof) for proof in proofs])
         else:
             for line in (line for proof in proofs for line in workflows.prove.lines_of(proof)):
-                output.say(line)
+                say(line)
     if any(proof.faults for proof in proofs):
         raise typer.Exit(1)
 
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="What to call it, with its group: home/shutters.")],
+    name: Annotated[str, Argument(help="What to call it, with its group: home/shutters.")],
 ) -> None:
     """Write a small scenario that works into your own folders, to be made yours.
 
@@ -165,24 +176,24 @@ def new(
     - `agenteval scenarios check home/shutters`
     """
     for path in workflows.author.write_new(name):
-        output.say(f"wrote {path}")
-    output.say(f"It works: agenteval scenarios check {as_word(name)}")
+        say(f"wrote {path}")
+    say(f"It works: agenteval scenarios check {as_word(name)}")
 
 
 def play(  # noqa: PLR0913 -- each is an option of the command line
-    scenario: Annotated[str, typer.Argument(help="One scenario; with --replay as SCENARIO#N.")],
+    scenario: Annotated[str, Argument(help="One scenario; with --replay as SCENARIO#N.")],
     *,
     seed: Seed = 0,
-    arm: options.Arm = options.DEFAULT_ARM,
-    prompt_variant: options.PromptVariant = None,
-    rules: options.RulesPlace = "start",
-    context: options.Context = "0",
+    arm: Arm = DEFAULT_ARM,
+    prompt_variant: PromptVariant = None,
+    rules: RulesPlace = "start",
+    context: Context = "0",
     replay: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Make the calls of this stored run's trial again."),
+        Option(metavar="RUN", help="Make the calls of this stored run's trial again."),
     ] = None,
     store: options.Store = options.DEFAULT_STORE,
-    sandbox: options.SandboxName = None,
+    sandbox: SandboxName = None,
 ) -> None:
     """Be the model: read what it reads, type its calls, and see verdicts, hints and replies.
 
@@ -196,7 +207,7 @@ def play(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval play ralf/handshake#2 --replay last`
     """
-    terminal = workflows.author.Terminal(output.say_text, _typed, sandbox)
+    terminal = workflows.author.Terminal(say_text, _typed, sandbox)
     if replay:
         (run,) = output.chosen([replay], store)
         trial = workflows.author.replayed(run, scenario, store, terminal)
@@ -204,7 +215,7 @@ def play(  # noqa: PLR0913 -- each is an option of the command line
         setting = config.prompts.load_setting(arm, prompt_variant, rules, context)
         trial = workflows.author.by_person(scenario, seed, setting, terminal)
     for line in report.transcripts.ended(report.transcripts.shown_trial(trial)):
-        output.say(line)
+        say(line)
 
 
 def _typed(prompt: str) -> str:
@@ -213,7 +224,7 @@ def _typed(prompt: str) -> str:
         import readline  # noqa: F401, PLC0415 -- changes input(), and only a terminal needs it
     line = input(prompt)
     if not sys.stdin.isatty():
-        output.say(line)
+        say(line)
     return line
 
 

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from agenteval import report, viewer, workflows
 from agenteval.cli import options, output
+from agenteval.cli.options import DEFAULT_STORE, RUN_WORDS, AsJson, NewFile, Store
+from agenteval.cli.output import print_json_text, say
 from agenteval.errors import UsageError
 from agenteval.store.location import Location
 from agenteval.store.search import Wanted
@@ -25,22 +28,22 @@ if TYPE_CHECKING:
 
     from agenteval.store.search import FoundCall
 app = options.group("Label stored runs, remove them, or carry them to another store.")
-NamedRuns = Annotated[list[str], typer.Argument(help=f"{options.RUN_WORDS}.")]
+NamedRuns = Annotated[list[str], Argument(help=f"{RUN_WORDS}.")]
 Yes = Annotated[
-    bool, typer.Option("--yes", help="Do not ask. The runs are then named by their whole ids.")
+    bool, Option("--yes", help="Do not ask. The runs are then named by their whole ids.")
 ]
 
 
 @app.command()
 def label(
-    run: Annotated[str, typer.Argument(help=f"{options.RUN_WORDS}.")],
+    run: Annotated[str, Argument(help=f"{RUN_WORDS}.")],
     labels: Annotated[
-        list[str] | None, typer.Argument(help="Words to name it by.", show_default=False)
+        list[str] | None, Argument(help="Words to name it by.", show_default=False)
     ] = None,
     *,
-    note: Annotated[str | None, typer.Option(help="What is to be known of it.")] = None,
-    off: Annotated[bool, typer.Option("--off", help="Take these labels off it.")] = False,
-    store: options.Store = options.DEFAULT_STORE,
+    note: Annotated[str | None, Option(help="What is to be known of it.")] = None,
+    off: Annotated[bool, Option("--off", help="Take these labels off it.")] = False,
+    store: Store = DEFAULT_STORE,
 ) -> None:
     """Give a run labels and a note.
 
@@ -51,13 +54,14 @@ def label(
 
     - `agenteval gate --baseline nightly --candidate last`
     """
+    # A label goes to the run that the word means now: `last` that passes a newer one over says so.
     output.chosen([run], store)
     found = workflows.runs.tag(run, labels or [], note, store, off=off)
-    output.say(f"{found}: {'taken off' if off else 'labelled'} {' '.join(labels or ['a note'])}")
+    say(f"{found}: {'taken off' if off else 'labelled'} {' '.join(labels or ['a note'])}")
 
 
 @app.command()
-def rm(runs: NamedRuns, *, yes: Yes = False, store: options.Store = options.DEFAULT_STORE) -> None:
+def rm(runs: NamedRuns, *, yes: Yes = False, store: Store = DEFAULT_STORE) -> None:
     """Remove runs from the store, with every trial and call of theirs. It asks first.
 
     Examples:
@@ -71,15 +75,15 @@ def rm(runs: NamedRuns, *, yes: Yes = False, store: options.Store = options.DEFA
             raise UsageError("rm asks before it removes: give --yes where nobody can answer")
         typer.confirm(f"Remove {', '.join(ids)} with every trial and call?", abort=True)
     workflows.runs.removed(ids, store)
-    output.say(f"removed {' '.join(ids)}")
+    say(f"removed {' '.join(ids)}")
 
 
 @app.command()
 def export(
     runs: NamedRuns,
     *,
-    file: options.NewFile,
-    store: options.Store = options.DEFAULT_STORE,
+    file: NewFile,
+    store: Store = DEFAULT_STORE,
 ) -> None:
     """Write runs into one file, which is a store of its own.
 
@@ -90,14 +94,14 @@ def export(
     """
     ids = output.chosen(runs, store)
     workflows.runs.exported(ids, file, store)
-    output.say(f"wrote {' '.join(ids)} to {file}")
+    say(f"wrote {' '.join(ids)} to {file}")
 
 
 @app.command("import")
 def take_in(
-    file: Annotated[Path, typer.Argument(help="What `runs export` wrote, or any store's file.")],
+    file: Annotated[Path, Argument(help="What `runs export` wrote, or any store's file.")],
     *,
-    store: options.Store = options.DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
 ) -> None:
     """Take all runs of a file into the store.
 
@@ -107,13 +111,13 @@ def take_in(
     - `agenteval runs import baseline.db`
     """
     for run in workflows.runs.imported(file, store):
-        output.say(run)
+        say(run)
 
 
 def finish(
-    run: Annotated[str, typer.Argument(help=f"{options.RUN_WORDS}.")],
+    run: Annotated[str, Argument(help=f"{RUN_WORDS}.")],
     *,
-    store: options.Store = options.DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
 ) -> None:
     """Close a run of several shards, where the last one could not.
 
@@ -125,7 +129,7 @@ def finish(
     """
     closed = workflows.evaluate.finish(run, store)
     trials = report.tables.counted(closed.trials_planned, "trial")
-    output.say(f"{closed.id}: closed, with all that was planned: {trials}")
+    say(f"{closed.id}: closed, with all that was planned: {trials}")
 
 
 # `agenteval store`.
@@ -141,7 +145,7 @@ def _stores() -> None:
 
 
 @stores.command()
-def check(*, store: options.Store = options.DEFAULT_STORE) -> None:
+def check(*, store: Store = DEFAULT_STORE) -> None:
     """Look the store through for damage: pages, rows that belong to nothing, trials counted twice.
 
     The exit code is 4 where something is wrong.
@@ -152,12 +156,12 @@ def check(*, store: options.Store = options.DEFAULT_STORE) -> None:
     faults = workflows.runs.faults(store)
     with output.reader_may_go():
         for line in faults or ["nothing is wrong"]:
-            output.say(line, err=bool(faults))
+            say(line, err=bool(faults))
     raise typer.Exit(options.FAULT if faults else 0)
 
 
 @stores.command()
-def upgrade(*, store: options.Store = options.DEFAULT_STORE) -> None:
+def upgrade(*, store: Store = DEFAULT_STORE) -> None:
     """Give a store of an older agenteval the tables of today, after a copy of it was made.
 
     The copy is FILE.schemaN beside the store, N being the schema that it had. Commands that only
@@ -166,11 +170,11 @@ def upgrade(*, store: options.Store = options.DEFAULT_STORE) -> None:
     Examples:
     - `agenteval store upgrade --store reports/agenteval.db`
     """
-    output.say(workflows.runs.upgraded(store))
+    say(workflows.runs.upgraded(store))
 
 
 @stores.command()
-def vacuum(*, store: options.Store = options.DEFAULT_STORE) -> None:
+def vacuum(*, store: Store = DEFAULT_STORE) -> None:
     """Compress the replies that an older version stored as they came, and give back the space.
 
     Nothing is lost: each byte of a reply is read as before. Do it while no run is played.
@@ -180,18 +184,18 @@ def vacuum(*, store: options.Store = options.DEFAULT_STORE) -> None:
     """
     before, after = workflows.runs.vacuumed(store)
     sizes = f": {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB now" if before else ""
-    output.say(f"compacted{sizes}")
+    say(f"compacted{sizes}")
 
 
 @stores.command("export")
 def export_all(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(help=f"{options.RUN_WORDS}. Without one: all of them.", show_default=False),
+        Argument(help=f"{RUN_WORDS}. Without one: all of them.", show_default=False),
     ] = None,
     *,
-    file: options.NewFile,
-    store: options.Store = options.DEFAULT_STORE,
+    file: NewFile,
+    store: Store = DEFAULT_STORE,
 ) -> None:
     """Write the whole store, or some runs of it, into one new SQLite file.
 
@@ -200,15 +204,15 @@ def export_all(
     """
     ids = output.chosen(runs, store) if runs else workflows.runs.every_id(store)
     workflows.runs.exported(ids, file, store)
-    output.say(f"wrote {report.tables.counted(len(ids), 'run')} to {file}")
+    say(f"wrote {report.tables.counted(len(ids), 'run')} to {file}")
 
 
 # `agenteval view`.
 
-Host = Annotated[str, typer.Option(help="Address to listen at; any but loopback lets others read.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")]
+Host = Annotated[str, Option(help="Address to listen at; any but loopback lets others read.")]
+Port = Annotated[int, Option(min=0, max=65535, help="0 takes any that is free.")]
 Export = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Write the pages to this new folder, and end.")
+    Path | None, Option(metavar="DIR", help="Write the pages to this new folder, and end.")
 ]
 
 
@@ -216,7 +220,7 @@ def view(
     *,
     host: Host = "127.0.0.1",
     port: Port = 8765,
-    store: options.Store = options.DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
     export: Export = None,
 ) -> None:
     """Look at runs, calls and transcripts in a browser.
@@ -234,22 +238,18 @@ def view(
     Location(store).check_there()
     if export is not None:
         pages = viewer.application.write(store, export)
-        output.say(f"wrote {pages} pages: open {export / 'index.html'}")
+        say(f"wrote {pages} pages: open {export / 'index.html'}")
         return
-    viewer.application.serve(store, host, port, lambda address: output.say(f"Open {address}"))
+    viewer.application.serve(store, host, port, lambda address: say(f"Open {address}"))
 
 
 # `agenteval transcript` and `calls`.
 
 SCHEMA = "agenteval.calls/1"
-OneRun = Annotated[str, typer.Argument(metavar="RUN", help=f"{options.RUN_WORDS}.")]
-OneTrial = Annotated[
-    str, typer.Argument(metavar="SCENARIO#N", help="A trial, as ralf/handshake#3.")
-]
-Agent = Annotated[
-    str | None, typer.Option("--agent", help="Of this sub-agent only, as evaluator/1.")
-]
-WholePrompt = Annotated[bool, typer.Option("--whole", help="The whole prompt, as it was sent.")]
+OneRun = Annotated[str, Argument(metavar="RUN", help=f"{RUN_WORDS}.")]
+OneTrial = Annotated[str, Argument(metavar="SCENARIO#N", help="A trial, as ralf/handshake#3.")]
+Agent = Annotated[str | None, Option("--agent", help="Of this sub-agent only, as evaluator/1.")]
+WholePrompt = Annotated[bool, Option("--whole", help="The whole prompt, as it was sent.")]
 
 
 def transcript(  # noqa: PLR0913 -- each is an option of the command line
@@ -258,8 +258,8 @@ def transcript(  # noqa: PLR0913 -- each is an option of the command line
     *,
     agent: Agent = None,
     prompt: WholePrompt = False,
-    store: options.Store = options.DEFAULT_STORE,
-    as_json: options.AsJson = False,
+    store: Store = DEFAULT_STORE,
+    as_json: AsJson = False,
 ) -> None:
     """Show one trial turn by turn: its prompt, each call and what came back, and why it ended.
 
@@ -286,16 +286,16 @@ def transcript(  # noqa: PLR0913 -- each is an option of the command line
         output.say_text(line)
 
 
-OfClass = Annotated[str | None, typer.Option("--class", help="Denied as this failure class.")]
-OfScenario = Annotated[str | None, typer.Option("--scenario", help="In trials of this scenario.")]
+OfClass = Annotated[str | None, Option("--class", help="Denied as this failure class.")]
+OfScenario = Annotated[str | None, Option("--scenario", help="In trials of this scenario.")]
 OfOutcome = Annotated[
-    Outcome | None, typer.Option("--outcome", help="In trials that ended so.", metavar="OUTCOME")
+    Outcome | None, Option("--outcome", help="In trials that ended so.", metavar="OUTCOME")
 ]
 Containing = Annotated[
-    str | None, typer.Option("--text", help="With this in the tool's name or the arguments.")
+    str | None, Option("--text", help="With this in the tool's name or the arguments.")
 ]
 Denied = Annotated[
-    bool | None, typer.Option("--denied/--allowed", help="Only those that were denied, or ran.")
+    bool | None, Option("--denied/--allowed", help="Only those that were denied, or ran.")
 ]
 
 
@@ -308,8 +308,8 @@ def calls(  # noqa: PLR0913 -- each is an option of the command line
     agent: Agent = None,
     text: Containing = None,
     denied: Denied = None,
-    store: options.Store = options.DEFAULT_STORE,
-    as_json: options.AsJson = False,
+    store: Store = DEFAULT_STORE,
+    as_json: AsJson = False,
 ) -> None:
     """List the calls of a run, one a line: trial, turn, verdict or class, and what was called.
 
@@ -344,9 +344,9 @@ def _print(found_calls: "Iterable[FoundCall]") -> None:
     none = True
     for call in found_calls:
         none, line = False, _line(call)
-        output.say(line if width is None or len(line) <= width else f"{line[: width - 1]}\u2026")
+        say(line if width is None or len(line) <= width else f"{line[: width - 1]}\u2026")
     if none:
-        output.say("No such calls.", err=True)
+        say("No such calls.", err=True)
 
 
 def _line(call: "FoundCall") -> str:
@@ -360,13 +360,13 @@ def _line(call: "FoundCall") -> str:
 
 def _print_json(run: str, seen: "Iterable[FoundCall]") -> None:
     """A document whose calls are written as they are found, one a line."""
-    output.print_json_text(f'{{"schema": "{SCHEMA}", "run": {json.dumps(run)}, "calls": [')
+    print_json_text(f'{{"schema": "{SCHEMA}", "run": {json.dumps(run)}, "calls": [')
     calls = (json.dumps(_document(call)) for call in seen)
     before = next(calls, "")
     for call in calls:
-        output.print_json_text(f"{before},")
+        print_json_text(f"{before},")
         before = call
-    output.print_json_text(f"{before}\n]}}")
+    print_json_text(f"{before}\n]}}")
 
 
 def _document(call: "FoundCall") -> dict[str, Any]:
@@ -380,12 +380,12 @@ def _document(call: "FoundCall") -> dict[str, Any]:
 
 Kind = Annotated[
     Literal["calls", "trials", "dataset"],
-    typer.Argument(help="What a row is: a call, a trial; a dataset is a folder with both."),
+    Argument(help="What a row is: a call, a trial; a dataset is a folder with both."),
 ]
-Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help=f"{options.RUN_WORDS}.")]
+Runs = Annotated[list[str], Argument(metavar="RUN...", help=f"{RUN_WORDS}.")]
 OutFile = Annotated[
     Path,
-    typer.Option(
+    Option(
         "--file",
         metavar="FILE",
         help="FILE.csv, FILE.jsonl or FILE.parquet; a dataset's folder.",
@@ -393,7 +393,7 @@ OutFile = Annotated[
 ]
 Redact = Annotated[
     bool | None,
-    typer.Option(
+    Option(
         "--redact/--as-it-is",
         help="Take out keys, hosts, addresses, users. A dataset's are, unless told otherwise.",
     ),
@@ -406,7 +406,7 @@ def export_rows(
     *,
     file: OutFile,
     redact: Redact = None,
-    store: options.Store = options.DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
 ) -> None:
     """Write the calls or the trials of runs as rows, for a notebook, DuckDB or pandas.
 
@@ -435,9 +435,9 @@ def export_rows(
     else:
         report.files.write(rows_of[kind], file)
     counted = ", ".join(f"{len(written):,} {one}" for one, written in rows_of.items())
-    output.say(f"{file}: {counted}")
+    say(f"{file}: {counted}")
     for line in redactor.listed() if redactor else ():
-        output.say(f"Taken out: {line}")
+        say(f"Taken out: {line}")
 
 
 Document = Annotated[
@@ -461,7 +461,7 @@ Document = Annotated[
         "models",
         "doctor",
     ],
-    typer.Argument(help="What is printed: a report by run, show RUN and compare; runs by show."),
+    Argument(help="What is printed: a report by run, show RUN and compare; runs by show."),
 ]
 
 

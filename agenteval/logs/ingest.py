@@ -117,9 +117,12 @@ def _redactor() -> Redactor:
     return Redactor(known=KnownKeys.of(secrets_of(os.environ)))
 
 
-def looked_for(name: str) -> str:
-    """Return the usual names of the files of a format."""
-    return ", ".join(FORMATS[name].files)
+def check_any(intake: Intake, format_name: str, paths: Sequence[str]) -> None:
+    """Raises UsageError where there was no log at all."""
+    if not (intake.file_count or intake.skipped):
+        where = ", ".join(paths) or "its own place"
+        names = ", ".join(FORMATS[format_name].files)
+        raise UsageError(f"{where}: no log of {format_name} in it ({names}). Name another place")
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from agenteval.report.html import templates_of
 from agenteval.report.tables import MARK, comparison_table
 from agenteval.report.transcripts import TrialShown, shown_trial
 from agenteval.report.view import View
-from agenteval.stats.rates import Estimand, Layout, Rate, clustered
+from agenteval.stats.rates import Estimand, Rate, clustered
 from agenteval.store.read import WHOLE, Part, load_trial, without_trials
 from agenteval.store.search import Review, Spot, reviews
 from agenteval.store.summaries import (
@@ -32,7 +32,7 @@ from agenteval.store.summaries import (
     listed_trials,
 )
 from agenteval.trial.call import Outcome, Verdict
-from agenteval.trial.trial import CallRecord, ErrorCounts, Trial
+from agenteval.trial.trial import CallRecord, Trial
 from agenteval.viewer.calls import (
     Visit,
     call_page,
@@ -114,13 +114,8 @@ def _run_page(visit: Visit) -> _Content:
 def _rates_by_class(trials: Sequence[ListedTrial]) -> list[tuple[str, Rate]]:
     """Return the rate of each failure class, the most frequent first."""
     counting = [trial for trial in trials if _counts(trial)]
-    layout = Layout(scenarios=[trial.scenario for trial in counting])
-    counts = ErrorCounts.added([(trial.calls, trial.errors) for trial in counting])
-    rates = []
-    for name in sorted(counts.by_class):
-        rate = clustered(counts.clusters(name), layout)
-        rates.append((name, rate))
-    return sorted(rates, key=_by_count)
+    rates = workflows.runs.rate_errors(counting).by_class
+    return sorted(rates.items(), key=_by_count)
 
 
 def _by_count(named_rate: tuple[str, Rate]) -> int:

@@ -46,7 +46,11 @@ def scenarios(targets: Sequence[str]) -> tuple[Scenario, ...]:
     return load_scenarios(targets, roots=roots())
 
 
-def prompts(name: str, seed: int, setting: Setting) -> Iterator[list[tuple[str, Prompt]]]:
+def prompts(
+    name: str,
+    seed: int,
+    setting: Setting,
+) -> Iterator[list[tuple[str, Prompt]]]:
     """Yield the prompts at the start of a trial with this seed, and their readers, by scenario.
 
     The first agent's prompt comes first, then one for each sub-agent that the model plays.
@@ -56,17 +60,12 @@ def prompts(name: str, seed: int, setting: Setting) -> Iterator[list[tuple[str, 
         setting = filled_for([one.name for one in named_scenarios], setting)
     for scenario in named_scenarios:
         prompt = posed(scenario, seed, setting)
-        yield [
-            (scenario.name, prompt),
-            *(
-                (
-                    f"{scenario.name}, sub-agent {agent.name}",
-                    outline(scenario, agent, seed, prompt.variables, setting),
-                )
-                for agent in scenario.agents
-                if agent.program is None
-            ),
-        ]
+        readers = [(scenario.name, prompt)]
+        for agent in scenario.agents:
+            if agent.program is None:
+                outlined = outline(scenario, agent, seed, prompt.variables, setting)
+                readers.append((f"{scenario.name}, sub-agent {agent.name}", outlined))
+        yield readers
 
 
 def world(name: str, seed: int) -> Iterator[str]:
@@ -81,7 +80,11 @@ def world(name: str, seed: int) -> Iterator[str]:
                 yield from tables(content)
 
 
-def write_world(name: str, seed: int, folder: Path) -> Iterator[Path]:
+def write_world(
+    name: str,
+    seed: int,
+    folder: Path,
+) -> Iterator[Path]:
     """Write the files of that task instance into a new folder, and yield their paths.
 
     Raises UsageError if the folder exists.
@@ -109,6 +112,7 @@ def tables(database: bytes) -> Iterator[str]:
     names = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
     (tables,) = rows(database, [names], MOST)
     for (table,) in tables.rows:
+        # The names are a stranger's: quoted as SQL quotes names, they end no statement.
         quoted = '"{}"'.format(str(table).replace('"', '""'))
         queries = [f"SELECT * FROM {quoted}", f"SELECT count(*) FROM {quoted}"]  # noqa: S608 -- quoted
         sample, counted = rows(database, queries, ROWS)
@@ -136,38 +140,37 @@ def write_skeleton(name: str, *, root: Path) -> list[Path]:
             f"{name!r} is no name for a scenario: use small letters, digits and -, and / for a "
             "group, as in home/lights"
         )
-    texts = _texts(name)
+    texts = _texts(name, root)
     for path in texts:
-        if (root / path).exists():
-            raise UsageError(
-                f"{root / path}: is there already, so nothing was written. Take another name"
-            )
+        if path.exists():
+            raise UsageError(f"{path}: is there already, so nothing was written. Take another name")
     try:
         for path, text in texts.items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            write_whole(root / path, text)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, text)
     except OSError:
         for path in texts:
-            (root / path).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         raise
-    return [root / path for path in texts]
+    return [*texts]
 
 
-def _texts(name: str) -> Mapping[Path, str]:
+def _texts(name: str, root: Path) -> Mapping[Path, str]:
     flat = name.replace("/", "-")
-    scenario = Path(fixtures.FOLDER) / name
-    fixture = Path(FIXTURES) / flat
+    scenario = root / fixtures.FOLDER / name
+    fixture = root / FIXTURES / flat
     places = {
         scenario / SCENARIO_FILE: "scenario.toml",
         scenario / proofread.INSTRUCTIONS: "instructions.md",
         fixture / fixtures.WORLD: "world.sql",
         fixture / fixtures.FILES / "scripts" / "chores.py": "chores.py.txt",
-        Path(allowlists.FOLDER) / f"{flat}.toml": "allowlist.toml",
+        root / allowlists.FOLDER / f"{flat}.toml": "allowlist.toml",
     }
-    return {
-        path: (_TEXTS / source).read_text("utf-8").replace("@NAME@", name).replace("@FLAT@", flat)
-        for path, source in places.items()
-    }
+    texts = {}
+    for path, source in places.items():
+        template = (_TEXTS / source).read_text("utf-8")
+        texts[path] = template.replace("@NAME@", name).replace("@FLAT@", flat)
+    return texts
 
 
 # A trial by hand.
@@ -309,7 +312,13 @@ class Shown(Kept):
 
     say: Say = print
 
-    def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None:
+    def call(
+        self,
+        key: TrialKey,
+        record: CallRecord,
+        *,
+        agent: str = "",
+    ) -> None:
         del key
         whose = f"{agent}: " if agent else ""
         for line in _judged(record):
@@ -317,7 +326,13 @@ class Shown(Kept):
         self.say(visible(record.reply.rstrip("\n")))
 
 
-def play(stage: Stage, seed: int, setting: Setting, model: Model, at: Terminal) -> Trial:
+def play(
+    stage: Stage,
+    seed: int,
+    setting: Setting,
+    model: Model,
+    at: Terminal,
+) -> Trial:
     """Play one trial with this model, and show each call.
 
     Raises UsageError where no sandbox works, and InfrastructureError when the trial is void.
@@ -338,26 +353,34 @@ def play(stage: Stage, seed: int, setting: Setting, model: Model, at: Terminal) 
     return trial
 
 
-def by_person(target: str, seed: int, setting: Setting, at: Terminal) -> Trial:
+def by_person(
+    target: str,
+    seed: int,
+    setting: Setting,
+    at: Terminal,
+) -> Trial:
     """A person plays the scenario of this name. Raises UsageError."""
     return play(_only(load_stages([target], setting.arm), target), seed, setting, _Person(at), at)
 
 
-def replayed(run: str, trial_name: str, store: str, at: Terminal) -> Trial:
+def replayed(
+    run: str,
+    trial_name: str,
+    store: str,
+    at: Terminal,
+) -> Trial:
     """Make the calls of the trial SCENARIO#N of a stored run again, in the same task instance.
 
     Raises UsageError.
     """
     stored = views.transcript(run, trial_name, store)
-    options = stored.run.options
+    options, trial = stored.run.options, stored.trial
     if options is None:
         raise UsageError(f"{run}: stored before runs kept how they were begun: play without it")
     setting = load_setting(options.arm, options.prompt_variant, options.rules, options.context)
     setting = replace(setting, arm=arm_played(options))
-    stage = _only(
-        load_stages([stored.trial.scenario], setting.arm, allowlist=options.allowlist), trial_name
-    )
-    return play(stage, stored.trial.seed, setting, _Replay(stored.trial, at), at)
+    stages = load_stages([trial.scenario], setting.arm, allowlist=options.allowlist)
+    return play(_only(stages, trial_name), trial.seed, setting, _Replay(trial, at), at)
 
 
 def _only(stages: Sequence[Stage], target: str) -> Stage:
@@ -386,7 +409,14 @@ def _which(begun: Sequence[Sequence[Message]], messages: Sequence[Message]) -> i
 
 
 def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:
-    return Turn(text, calls, "tool_calls" if calls else "stop", Usage(), raw="", seconds=0.0)
+    return Turn(
+        text,
+        calls,
+        "tool_calls" if calls else "stop",
+        Usage(),
+        raw="",
+        seconds=0.0,
+    )
 
 
 def _named(tool: ToolSchema) -> str:

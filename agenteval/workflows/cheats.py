@@ -151,25 +151,22 @@ async def cheat_faults(stage: Stage, backend: SandboxBackend) -> AsyncIterator[s
             for path, content in modules.items():
                 await sandbox.write(path, content.encode())
             for path, content in modules.items():
-                tried = _Tried(sandbox, path, scenario.tests, json.dumps(dict(prompt.variables)))
-                async for fault in tried.faults(_names(content)):
+                place = _Place(sandbox, path, scenario.tests, prompt.variables)
+                async for fault in place.faults(_names(content)):
                     yield fault
                 await sandbox.write(path, content.encode())
     except InfrastructureError as error:
         yield f"the cheats cannot be tried: {error}"
 
 
-class _Tried:
-    """The cheats, one after the other in the place of one module."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The place of one module, which the cheats take one after the other."""
 
-    def __init__(
-        self,
-        sandbox: Sandbox,
-        path: str,
-        tests: Collection[CodeTest],
-        known: str,
-    ) -> None:
-        self._sandbox, self._path, self._tests, self._known = sandbox, path, tests, known
+    sandbox: Sandbox
+    path: str
+    tests: Collection[CodeTest]
+    variables: Variables
 
     async def faults(self, names: Collection[str]) -> AsyncIterator[str]:
         if await self._passes(BROKEN):
@@ -177,33 +174,32 @@ class _Tried:
         for how, text in cheats(names).items():
             if await self._passes(text):
                 yield (
-                    f"tests: {self._path} passes when it {how}: run it by call or run of "
+                    f"tests: {self.path} passes when it {how}: run it by call or run of "
                     "agenteval_test, and never in the test's own process"
                 )
         await self._passes(LOOKS)
-        if seen := await self._loot():
+        if secret := await self._read_secret():
             yield (
-                f"tests: {self._path} can read what it is tested by ({seen!r}): give it inputs "
+                f"tests: {self.path} can read what it is tested by ({secret!r}): give it inputs "
                 "alone, by call or run of agenteval_test"
             )
 
     async def _passes(self, text: str) -> bool:
-        await self._sandbox.write(self._path, text.encode())
-        known: Mapping[str, str] = json.loads(self._known)
-        ran = [await run_program(self._sandbox, test, known) for test in self._tests]
-        return all(one.exit_code == 0 for one in ran)
+        await self.sandbox.write(self.path, text.encode())
+        ran = [await run_program(self.sandbox, test, self.variables) for test in self.tests]
+        return all(execution.exit_code == 0 for execution in ran)
 
-    async def _loot(self) -> str:
+    async def _read_secret(self) -> str:
         """The first line of a test, or the variables, if they were to be read."""
         try:
-            loot = await self._sandbox.read(LOOT)
+            loot = await self.sandbox.read(LOOT)
         except OSError:
             return ""
         return next((line for line in self._secrets() if line.encode() in loot), "")
 
     def _secrets(self) -> Iterator[str]:
-        yield self._known
-        for test in self._tests:
+        yield json.dumps(dict(self.variables))
+        for test in self.tests:
             for line in map(str.strip, test.source.splitlines()):
                 if line.startswith(TELLING) and len(line) >= LONG and line not in PUBLIC:
                     yield line
@@ -250,7 +246,7 @@ class Tried:
     faults: tuple[str, ...] = ()
 
 
-def tried(stage: Stage, count: int) -> Tried:
+def try_instances(stage: Stage, count: int) -> Tried:
     """Check the task instances of the seeds from 0 on.
 
     Each must be buildable and queryable, and not completed before anything is done.

@@ -14,15 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agenteval.config.allowlists import (
-    REST,
-    ArgumentTable,
-    BashTable,
-    CommandTable,
-    ScriptTable,
-    bash_rules,
-    convert,
-)
+from agenteval.config.allowlists import REST, BashTable, bash_rules, convert
 from agenteval.errors import UsageError
 from agenteval.policy.command_lines import Kind, Parser, helps_of
 from agenteval.protocols import SandboxBackend
@@ -33,7 +25,9 @@ from agenteval.workflows import reveal
 from agenteval.workflows.reveal import MARK
 
 RUNNER = "uv run"
+Table = dict[str, Any]  # of an allow list, as TOML has it; a key with the usual value is left out
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_TABLES = ("options", "commands")  # have headers of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +35,7 @@ class _Derived:
     """The command line of one script. Without a `table`, the `remarks` say why there is none."""
 
     path: str
-    table: ScriptTable | None
+    table: Table | None
     remarks: tuple[str, ...] = ()
 
 
@@ -51,7 +45,7 @@ def _to_text(scripts: Sequence[_Derived]) -> str:
     for script in scripts:
         lines.append("")
         lines += [_comment(f"{script.path}: {remark}") for remark in script.remarks]
-        lines += _block_of(script)
+        lines += _block_of(script.table)
     if not any(script.table for script in scripts):
         lines += ["", "[bash]"]
     return "\n".join(lines) + "\n"
@@ -62,72 +56,38 @@ def _comment(text: str) -> str:
     return "# " + "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
 
-def _block_of(script: _Derived) -> Iterator[str]:
+def _block_of(script: Table | None) -> list[str]:
     """The lines of one script's table."""
-    table = script.table
-    if table is None:
-        return
-    yield "[[bash.script]]"
-    yield f"path = {_text(script.path)}"
-    if table.runner != RUNNER:
-        yield f"runner = {_text(table.runner)}"
-    if table.parser is not Parser.ARGPARSE:
-        yield f"parser = {_text(table.parser.value)}"
-    yield from _body("bash.script", table)
+    return ["[[bash.script]]", *_body("bash.script", script)] if script else []
 
 
-def _body(key: str, line: CommandTable) -> Iterator[str]:
-    yield from _own_keys(line)
-    if line.positionals:
-        yield f"positionals = [{', '.join(map(_value, line.positionals))}]"
-    if line.options:
+def _body(key: str, line: Table) -> Iterator[str]:
+    for name, value in line.items():
+        if name not in _TABLES:
+            yield f"{name} = {_text(value)}"
+    if options := line.get("options"):
         yield f"[{key}.options]"
-        for name, option in line.options.items():
-            yield f"{_text(name)} = {_value(option)}"
-    for name, command in line.commands.items():
+        for name, option in options.items():
+            yield f"{_text(name)} = {_text(option)}"
+    for name, command in line.get("commands", {}).items():
         below = f"{key}.commands.{name if _BARE.fullmatch(name) else _text(name)}"
-        if command.positionals or not command.options or any(_own_keys(command)):
+        if "options" not in command or command.keys() - _TABLES:
             yield f"[{below}]"
         yield from _body(below, command)
 
 
-def _own_keys(line: CommandTable) -> Iterator[str]:
-    """Yield the keys in which a command line differs from the usual one, as TOML."""
-    for name in _SIDES:
-        value = getattr(line, name)
-        if value != getattr(_USUAL, name):
-            yield f"{name} = {_text(value)}"
-
-
-_USUAL = CommandTable()
-_SIDES = ("abbreviations", "prefix", "help", "command_optional", "exclusive", "one_of")
-
-
-def _value(argument: ArgumentTable | str) -> str:
-    """Return an option or a positional as the shortest TOML value that describes it."""
-    if isinstance(argument, str):
-        return _text(argument)
-    table = {
-        "name": argument.name,
-        "kind": "" if argument.kind is Kind.STR else argument.kind.value,
-        "choices": list(argument.choices),
-        "nargs": "" if argument.nargs == 1 else argument.nargs,
-        "aliases": list(argument.aliases),
-        "required": argument.required,
-        "repeatable": argument.repeatable,
-        "ends": argument.ends,
-    }
-    pairs = {key: value for key, value in table.items() if value}
-    if not pairs:
-        return _text(Kind.STR.value)
-    if len(pairs) == 1 and pairs.keys() <= {"name", "kind"}:
-        return _text(*pairs.values())
-    return f"{{ {', '.join(f'{key} = {_text(value)}' for key, value in pairs.items())} }}"
-
-
 def _text(value: object) -> str:
-    """A text, list, number or truth: TOML writes them as JSON does."""
+    """The value in one line: TOML writes all but tables as JSON does."""
+    if isinstance(value, dict):
+        pairs = [f"{key} = {_text(item)}" for key, item in value.items()]
+        return f"{{ {', '.join(pairs)} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_text, value))}]"
     return json.dumps(value, ensure_ascii=False)
+
+
+def _filled(table: Table) -> Table:
+    return {key: value for key, value in table.items() if value}
 
 
 # What `reveal` prints, read.
@@ -142,8 +102,13 @@ _PLAIN = frozenset(("", "str", "StringParamType", "Choice", "TyperChoice"))
 _MANY = 100  # choices: a range of more is better said by its kind
 
 
-def _read_revealed(path: str, runner: str, ran: Execution) -> _Derived:
+def _read_revealed(
+    path: str,
+    runner: str,
+    ran: Execution,
+) -> _Derived:
     """Return the command line that a script declares, read from the output of `reveal`."""
+    # The script may have printed before: only what follows the last mark is ours.
     _, mark, printed = ran.output.rpartition(f"\n{MARK}")
     if not mark:
         how = f"it was stopped ({ran.limit})" if ran.limit else f"it ended ({ran.exit_code})"
@@ -152,107 +117,133 @@ def _read_revealed(path: str, runner: str, ran: Execution) -> _Derived:
     if "reason" in revealed:
         return _Derived(path, None, (revealed["reason"],))
     remarks: list[str] = []
-    line = _line(revealed, remarks)
-    table = ScriptTable(
-        path=path,
-        runner=runner,
-        parser=Parser(revealed["parser"]),
-        **{name: getattr(line, name) for name in CommandTable.__struct_fields__},
-    )
-    return _readable(_Derived(path, table, tuple(dict.fromkeys(remarks))))
-
-
-def _readable(script: _Derived) -> _Derived:
-    """The same, without a table that an allow list cannot hold."""
+    table: Table = {"path": path}
+    if runner != RUNNER:
+        table["runner"] = runner
+    if revealed["parser"] != Parser.ARGPARSE.value:
+        table["parser"] = revealed["parser"]
+    table |= _line(revealed, remarks)
     try:
-        block = tomllib.loads("\n".join(_block_of(script)))
+        block = tomllib.loads("\n".join(_block_of(table)))
         bash_rules(convert("derived", block).bash or BashTable())
     except (UsageError, ValueError) as error:
-        return _Derived(script.path, None, (f"no allow list can say what it takes: {error}",))
-    return script
+        return _Derived(path, None, (f"no allow list can say what it takes: {error}",))
+    return _Derived(path, table, tuple(dict.fromkeys(remarks)))
 
 
-def _line(revealed: Mapping[str, Any], remarks: list[str], name: str = "") -> CommandTable:
+def _line(
+    revealed: Mapping[str, Any],
+    remarks: list[str],
+    name: str = "",
+) -> Table:
     before = f"{name}: " if name else ""
     remarks += (f"{before}{note}" for note in revealed["notes"])
-    options: dict[str, Kind | ArgumentTable] = {}
+    options = {}
     for option in revealed["options"]:
         name, *aliases = _shown_first(option["names"])
-        options[name] = _argument("", option, tuple(aliases), remarks)
-    return CommandTable(
-        options=options,
-        positionals=tuple(
-            _argument(each["names"][0], each, (), remarks) for each in revealed["positionals"]
-        ),
-        commands={name: _line(each, remarks, name) for name, each in revealed["commands"].items()},
-        exclusive=_groups(revealed, required=False),
-        one_of=_groups(revealed, required=True),
-        abbreviations=revealed.get("abbreviations", True),
-        prefix=revealed["prefix"],
-        help=_helps(revealed),
-        command_optional=bool(revealed["commands"]) and revealed.get("command_optional", False),
-    )
+        options[name] = _argument("", option, aliases, remarks)
+    positionals = [
+        _argument(positional["names"][0], positional, [], remarks)
+        for positional in revealed["positionals"]
+    ]
+    commands = {}
+    for name, command in revealed["commands"].items():
+        commands[name] = _line(command, remarks, name)
+    parts = {
+        "exclusive": _groups(revealed, required=False),
+        "one_of": _groups(revealed, required=True),
+        "positionals": positionals,
+        "options": options,
+        "commands": commands,
+    }
+    return _settings(revealed) | _filled(parts)
 
 
-def _groups(told: Mapping[str, Any], *, required: bool) -> tuple[tuple[str, ...], ...]:
-    groups = told.get("groups", ())
-    return tuple(
-        tuple(_shown_first(names)[0] for names in each["names"])
-        for each in groups
-        if each["required"] is required
-    )
+def _settings(revealed: Mapping[str, Any]) -> Table:
+    """Return the settings in which a command line differs from the usual one."""
+    settings: Table = {}
+    if not revealed.get("abbreviations", True):
+        settings["abbreviations"] = False
+    if revealed["prefix"] != "-":
+        settings["prefix"] = revealed["prefix"]
+    parser = Parser.CLICK if "abbreviations" not in revealed else Parser.ARGPARSE
+    if set(revealed["help"]) != set(helps_of(parser, revealed["prefix"])):
+        settings["help"] = revealed["help"]
+    if revealed["commands"] and revealed.get("command_optional", False):
+        settings["command_optional"] = True
+    return settings
+
+
+def _groups(revealed: Mapping[str, Any], *, required: bool) -> list[list[str]]:
+    return [
+        [_shown_first(names)[0] for names in group["names"]]
+        for group in revealed.get("groups", ())
+        if group["required"] is required
+    ]
 
 
 def _shown_first(names: Sequence[str]) -> list[str]:
-    return sorted(names, key=lambda each: not each.startswith("--"))
-
-
-def _helps(revealed: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The options for help, where they are not those that every such parser has."""
-    parser = Parser.CLICK if "abbreviations" not in revealed else Parser.ARGPARSE
-    own = set(revealed["help"])
-    return None if own == set(helps_of(parser, revealed["prefix"])) else tuple(revealed["help"])
+    return sorted(names, key=lambda name: not name.startswith("--"))
 
 
 def _argument(
     name: str,
     argument: Mapping[str, Any],
-    aliases: tuple[str, ...],
+    aliases: list[str],
     remarks: list[str],
-) -> ArgumentTable:
-    if argument["flag"]:
-        return ArgumentTable(
-            kind=Kind.FLAG,
-            aliases=aliases,
-            required=argument["required"],
-            repeatable=argument["repeatable"] or None,
-            ends=argument["ends"],
-        )
+) -> Table | str:
+    """Return an option or a positional in the shortest form that describes it."""
+    table = {
+        "name": name,
+        "kind": Kind.FLAG.value,
+        "aliases": aliases,
+        "required": argument["required"],
+        "repeatable": argument["repeatable"],
+        "ends": argument["ends"],
+    }
+    if not argument["flag"]:
+        table = _with_values(table, argument, remarks)
+    filled = _filled(table)
+    if not filled:
+        return Kind.STR.value
+    if len(filled) == 1 and filled.keys() <= {"name", "kind"}:
+        (value,) = filled.values()
+        return str(value)
+    return filled
+
+
+def _with_values(
+    table: Table,
+    argument: Mapping[str, Any],
+    remarks: list[str],
+) -> Table:
+    """Return the table of an argument that is no flag, and remark on what it cannot say."""
+    name = table["name"]
     label = name or argument["names"][-1]
-    choices = tuple(argument["choices"])
+    choices, nargs = argument["choices"], argument["nargs"]
     kind = _KINDS.get(argument["type"], Kind.STR)
     if len(choices) > _MANY:
         remarks.append(f"{label}: its {len(choices)} choices are not listed")
-        choices = ()
+        choices = []
     if kind is Kind.STR and not choices and argument["type"] not in _PLAIN:
         remarks.append(
             f"{label}: any text fits here, the script takes what {argument['type']} takes"
         )
-    nargs = argument["nargs"]
+    shown_kind = "" if kind is Kind.STR else kind.value
     if nargs == REST and name:
-        return ArgumentTable(kind=kind, name=name, nargs=nargs)
+        return {"name": name, "kind": shown_kind, "nargs": nargs}
     if nargs not in {"?", "*", "+"} and not (isinstance(nargs, int) and nargs > 0):
         remarks.append(f"{label}: it takes all that is left, options too; here it takes words")
         nargs = "*"
-    return ArgumentTable(
-        kind=Kind.CHOICE if choices else kind,
-        name=name,
-        choices=choices,
-        nargs=nargs,
-        aliases=aliases,
-        required=argument["required"],
-        repeatable=argument["repeatable"] or None,
-    )
+    return {
+        "name": name,
+        "kind": Kind.CHOICE.value if choices else shown_kind,
+        "choices": choices,
+        "nargs": "" if nargs == 1 else nargs,
+        "aliases": table["aliases"],
+        "required": argument["required"],
+        "repeatable": argument["repeatable"],
+    }
 
 
 # The scripts run.
@@ -264,12 +255,20 @@ _AT_A_TIME = 4
 _LIMITS = Limits(call_seconds=10.0)
 
 
-def derive_text(place: Path, runner: str, sandbox: str | None) -> str:
+def derive_text(
+    place: Path,
+    runner: str,
+    sandbox: str | None,
+) -> str:
     """An allow list from what scripts themselves say they take. Raises UsageError."""
     return _to_text(derive(place, runner, sandbox))
 
 
-def derive(place: Path, runner: str, sandbox: str | None) -> list[_Derived]:
+def derive(
+    place: Path,
+    runner: str,
+    sandbox: str | None,
+) -> list[_Derived]:
     """Return the command line of every script in a folder, or of one script.
 
     Raises UsageError if there is no script.
@@ -287,6 +286,7 @@ def derive(place: Path, runner: str, sandbox: str | None) -> list[_Derived]:
     scripts = own if place.is_dir() else [f"{folder_name}/{place.name}"]
     if not scripts:
         raise _nothing(place)
+    # The libraries are a hundred files: they are laid beside scripts that need them only.
     if any(word in text for text in files.values() for word in (b"click", b"typer")):
         files |= _libraries()
     derived = asyncio.run(_derive_all(files, scripts, runner, sandbox))

@@ -8,8 +8,8 @@ processes will do. What they know of one another is in the store.
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -32,11 +32,10 @@ from agenteval.store.write import Hold
 from agenteval.trial.run import ModelCard, Options, Run
 from agenteval.trial.text import as_word
 from agenteval.workflows import harnesses
-from agenteval.workflows.preflight import answering, levels_of, served_card
+from agenteval.workflows.preflight import answering, levels_of, served_card, serving
 from agenteval.workflows.stages import (
     Plan,
     Quiet,
-    Suite,
     agreed,
     check_length,
     check_same,
@@ -54,25 +53,25 @@ if TYPE_CHECKING:
     from agenteval.workflows.gate import InterimLooks
     from agenteval.workflows.harnesses import Harness
 _PART = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+_WHOLE = "no {} sees the whole run: hold it against a gate when it is closed"
 _ALONE = {
-    "resume": "the same shards, started again, go on with their run",
     "retry_void": "when the run is closed, --resume RUN --retry-void plays its voids again",
-    "power": "no shard sees what the others' machines draw",
-    "gate": "no shard sees the whole run: hold it against a gate when it is closed",
-    "baseline": "no shard sees the whole run: hold it against a gate when it is closed",
-}
-_ON_A_CLUSTER = {
-    "shard": "the cluster says who plays what",
-    "retry_void": "when the run is closed, --resume RUN --retry-void plays its voids again",
-    "power": "no worker sees what the others' machines draw",
-    "gate": "no worker sees the whole run: hold it against a gate when it is closed",
-    "baseline": "no worker sees the whole run: hold it against a gate when it is closed",
+    "power": "no {} sees what the others' machines draw",
+    "gate": _WHOLE,
+    "baseline": _WHOLE,
 }
 _LONGEST = 2.0  # seconds between two looks at what others play
+Play = Callable[[Sequence[TrialKey]], Awaitable[None]]
 
 
-def part_of(text: str, job: str, lease: float, version: str = "") -> Part:
+def part_of(
+    text: str,
+    job: str,
+    lease: float,
+    version: str = "",
+) -> Part:
     """The K-th of N. Raises UsageError."""
+    # A number or a denominator of 0 is refused below, as is what does not match.
     found = _PART.fullmatch(text)
     number, of = map(int, found.groups()) if found else (0, 0)
     if not 1 <= number <= of:
@@ -82,16 +81,25 @@ def part_of(text: str, job: str, lease: float, version: str = "") -> Part:
 
 def check_alone(**options: object) -> None:
     """Raises UsageError for an option that no shard or worker can have, by its name."""
-    local = options["executor"] == "local"
-    for name, why in (_ALONE if local else _ON_A_CLUSTER).items():
+    if options["executor"] == "local":
+        option, player = "--shard", "shard"
+        reasons = {"resume": "the same shards, started again, go on with their run", **_ALONE}
+    else:
+        option, player = f"--executor {options['executor']}", "worker"
+        reasons = {"shard": "the cluster says who plays what", **_ALONE}
+    for name, reason in reasons.items():
         if options[name]:
-            option = "--shard" if local else f"--executor {options['executor']}"
-            raise UsageError(f"--{name.replace('_', '-')} and {option}: {why}")
+            raise UsageError(f"--{name.replace('_', '-')} and {option}: {reason.format(player)}")
 
 
 @contextmanager
-def joined(store: SqlStore, shard: Shard, make: Callable[[], Run]) -> Iterator[Run]:
+def joined(
+    store: SqlStore,
+    shard: Shard,
+    make: Callable[[], Run],
+) -> Iterator[Run]:
     """Yield the run of the shard's job, which the first shard begins. Raises UsageError."""
+    # One shard at a time joins, so that exactly one of them begins the run.
     with store.claimed("of shards: joining", Hold.WAITING):
         new = make()
         run_id = shard.joins(new.model.name)
@@ -106,66 +114,31 @@ def joined(store: SqlStore, shard: Shard, make: Callable[[], Run]) -> Iterator[R
         yield run
 
 
-def _check_same_suite(run: Run, new: Run, shard: Shard) -> None:
+def _check_same_suite(
+    run: Run,
+    new: Run,
+    shard: Shard,
+) -> None:
     """Raises UsageError where this shard would play another run than the others."""
     who = f"{shard.part}, run {run.id}"
     shard.check(run.id)
     if new.options:
         agreed(run, new.options, [*Options.__dataclass_fields__], who)
-    check_same(run, Suite(new.policies, new.judged, new.scenarios, new.protocol), who)
+    check_same(run, new, who)
 
 
-async def _play_beside_others(
-    shard: Shard,
-    store: SqlStore,
-    keys: Sequence[TrialKey],
-    play: Callable[[Sequence[TrialKey]], Awaitable[None]],
-    note: Callable[[str], None],
-) -> None:
-    """Play until every trial of the run has ended. Raises UsageError and HostError."""
-    with unwrapped(UsageError, HostError):
-        async with asyncio.TaskGroup() as group:
-            telling = group.create_task(_tell(shard))
-            try:
-                await _play_what_is_left(shard, store, keys, play, note)
-            finally:
-                telling.cancel()
-
-
-async def _tell(shard: Shard) -> None:
+async def _beat(shard: Shard) -> None:
+    """Tell the other shards, again and again, that this one is alive."""
     while True:
         await asyncio.sleep(shard.part.lease / BEATS)
         shard.beat()
 
 
-async def _play_what_is_left(
-    shard: Shard,
-    store: SqlStore,
-    keys: Sequence[TrialKey],
-    play: Callable[[Sequence[TrialKey]], Awaitable[None]],
-    note: Callable[[str], None],
-) -> None:
-    """First each N-th trial, then what others have not begun, or left behind."""
-    own, waited = set(keys[shard.part.number - 1 :: shard.part.of]), False
-    while True:
-        shard.take_over()
-        taken = store.played(shard.run)
-        left = [key for key in keys if (key.scenario, key.number) not in taken]
-        if left:
-            await play([key for key in left if key in own] or _from(left, shard.part))
-        elif not (others := shard.in_flight()):
-            return
-        else:
-            if not waited and shard.part.agreed:  # a worker's driver shows who plays what
-                note(f"{shard.run}: nothing is left to begin; waiting for {others} under way")
-            waited = True
-            await asyncio.sleep(min(_LONGEST, shard.part.lease / BEATS))
-
-
-def _from(left: Sequence[TrialKey], part: Part) -> list[TrialKey]:
+def _from(keys: Sequence[TrialKey], part: Part) -> list[TrialKey]:
     """All of them, each shard from a place of its own, so that few ask for the same one."""
-    start = len(left) * (part.number - 1) // part.of
-    return [*left[start:], *left[:start]]
+    # Shards that all began at the first trial would ask the store for the same one.
+    start = len(keys) * (part.number - 1) // part.of
+    return [*keys[start:], *keys[:start]]
 
 
 def finish(word: str, url: str) -> Run:
@@ -180,7 +153,11 @@ def finish(word: str, url: str) -> Run:
                     f"run {run_id}: {missing} of {run.trials_planned} trials have not ended. Start "
                     f"the shards again, or play them here: agenteval run --resume {as_word(run_id)}"
                 )
-            store.close_part(run_id, complete=True, second_reader={})
+            store.close_part(
+                run_id,
+                complete=True,
+                second_reader={},
+            )
         return run
 
 
@@ -258,30 +235,35 @@ class Session:
         """Query every server before the first trial, so that no typing error costs a run."""
         served = any(not name.startswith(SIMULATED) for name in self.plan.options.model)
         configured = load_models(roots()) if served else {}
-        entries = {
-            name: await self._ready_entry(name, configured) for name in self.plan.options.model
-        }
+        entries = {}
+        for name in self.plan.options.model:
+            # Every server is queried before the first trial of any model.
+            entries[name] = await self._ready_entry(name, configured)
         backend = await self._backend()
-        if (filled_setting := self.plan.setting).context:
+        note = self.progress.note
+        filled_setting = self.plan.setting
+        if filled_setting.context:
             from agenteval.workflows import prove  # noqa: PLC0415 -- start-up: few need it
 
-            filled_setting = await prove.filled(
-                filled_setting,
-                self.stages,
-                backend,
-                self.progress.note,
-            )
+            filled_setting = await prove.filled(filled_setting, self.stages, backend, note)
+        scenarios = [stage.scenario for stage in self.stages]
         for name, entry in entries.items():
             async with (
-                self._serving(name, entry) as ready,
-                model_of(ready, self.progress.note, self.plan.before) as model,
+                serving(name, entry, scenarios) as ready,
+                model_of(ready, note, self.plan.before) as model,
             ):
-                asks = partial(served_card, again=self.plan.resume, some=self.plan.joins)
-                card = await asks(name, ready, self.progress.note)
+                is_begun, joins = self.plan.resume is not None, self.plan.joins
+                card = await served_card(
+                    name,
+                    ready,
+                    note,
+                    is_begun=is_begun,
+                    some=joins,
+                )
                 setting = await self._measured(model, filled_setting)
+                make = partial(new_run, self.plan, self.stages, card, backend.name, setting)
                 for level in self.levels:
-                    make = partial(self._new_run, card, backend, setting, level)
-                    with self._claimed(make, card) as run:
+                    with self._claimed(partial(make, level), card) as run:
                         async with health_of(ready, partial(self.store.crash, run.id)) as health:
                             await self._play(run, model, backend, setting, health)
 
@@ -309,17 +291,6 @@ class Session:
             remember_run(server.api_key_env, server.base_url)
         return entry
 
-    @asynccontextmanager
-    async def _serving(self, name: str, entry: ModelEntry | None) -> AsyncIterator[ModelEntry]:
-        if entry is not None:
-            yield entry
-            return
-        scenarios = [stage.scenario for stage in self.stages]
-        from agenteval.models import simulated as models_simulated  # noqa: PLC0415 -- start-up: few need it
-
-        async with models_simulated.SimulatedServer(scenarios) as server:
-            yield server.entry(name)
-
     async def _measured(self, model: OpenAIModel | Endpoints, asked: Setting) -> Setting:
         if self.plan.resume:
             return replace(asked, per_token=self.plan.resume.per_token)
@@ -338,17 +309,17 @@ class Session:
                 self.started.append(run.id)
                 yield run
             return
-        run = self.plan.resume or self.store.add(make())  # and its id is known
+        run = self.plan.resume or make()
+        if self.plan.resume is None:
+            if self.watch:
+                self.watch.check(run, self.progress.note)
+            run = self.store.add(run)
         with self.store.claimed(run.id):
-            yield self._begun(run, card)
-
-    def _begun(self, run: Run, card: ModelCard) -> Run:
-        """The run as it is stored now. Raises UsageError when it cannot be gone on with."""
-        if self.plan.resume:
-            run, _ = self.store.summarized(run.id)  # another process may just have ended it
-            serve_on(run, card, self.store)
-        self.started.append(run.id)
-        return run
+            if self.plan.resume:
+                run, _ = self.store.summarized(run.id)  # another process may just have ended it
+                serve_on(run, card, self.store)
+            self.started.append(run.id)
+            yield run
 
     def _keys(self, run: Run) -> Sequence[TrialKey]:
         """The trials that are still to be played; those in flight when it died are among them."""
@@ -358,8 +329,8 @@ class Session:
             return keys
         self.store.set_aside(run.id, voids=self.plan.retry_void)
         if run.complete:  # also when a gate ended it early
-            left = self.store.trials_set_aside(run.id)
-            remaining = [key for key in keys if (key.scenario, key.number) in left]
+            aside = self.store.trials_set_aside(run.id)
+            remaining = [key for key in keys if (key.scenario, key.number) in aside]
         else:
             played = self.store.played(run.id)
             remaining = [key for key in keys if (key.scenario, key.number) not in played]
@@ -375,9 +346,10 @@ class Session:
         setting: Setting,
         health: Health,
     ) -> None:
-        keys, card, note, part = self._keys(run), run.model, self.progress.note, self.plan.part
+        keys, card, part = self._keys(run), run.model, self.plan.part
         label = f"{card.name} {part.label}" if part and part.agreed else card.name
         observer = self.progress.run(label, trials=len(keys), simulated=card.simulated)
+        meter = power_meter(run, self.progress.note) if self.plan.power else None
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(
                 model=model,
@@ -397,21 +369,63 @@ class Session:
                 orchestrator = self.harness.playing(orchestrator, model)
             complete, spent = False, Spent()
             try:
-                with spent.measured(power_meter(run, note) if self.plan.power else None):
+                with spent.measured(meter):
                     await self._play_blocks(run, keys, partial(orchestrator.play, self.stages))
                 complete = True
             finally:
                 self._close(run, second_reader.counts, spent, complete=complete, keys=keys)
 
+    async def _play_beside_others(
+        self,
+        shard: Shard,
+        keys: Sequence[TrialKey],
+        play: Play,
+    ) -> None:
+        """Play until every trial of the run has ended. Raises UsageError and HostError."""
+        with unwrapped(UsageError, HostError):
+            async with asyncio.TaskGroup() as group:
+                beating = group.create_task(_beat(shard))
+                try:
+                    await self._play_what_is_left(shard, keys, play)
+                finally:
+                    beating.cancel()
+
+    async def _play_what_is_left(
+        self,
+        shard: Shard,
+        keys: Sequence[TrialKey],
+        play: Play,
+    ) -> None:
+        """First each N-th trial, then what others have not begun, or left behind."""
+        own = set(keys[shard.part.number - 1 :: shard.part.of])
+        is_waiting = False
+        while True:
+            # A dead shard's trials in flight are set aside here, and are then among those left.
+            shard.take_over()
+            played = self.store.played(shard.run)
+            left = [key for key in keys if (key.scenario, key.number) not in played]
+            others = 0 if left else shard.in_flight()
+            if left:
+                await play([key for key in left if key in own] or _from(left, shard.part))
+            elif not others:
+                return
+            else:
+                if not is_waiting and shard.part.agreed:  # a worker's driver shows who plays what
+                    line = f"nothing is left to begin; waiting for {others} under way"
+                    self.progress.note(f"{shard.run}: {line}")
+                is_waiting = True
+                await asyncio.sleep(min(_LONGEST, shard.part.lease / BEATS))
+
     async def _play_blocks(
         self,
         run: Run,
         keys: Sequence[TrialKey],
-        play: Callable[[Sequence[TrialKey]], Awaitable[None]],
+        play: Play,
     ) -> None:
         if self.shard:
-            await _play_beside_others(self.shard, self.store, keys, play, self.progress.note)
+            await self._play_beside_others(self.shard, keys, play)
             return
+        # Without a gate the whole run is one block.
         for block in self.watch.blocks(keys) if self.watch else [keys]:
             await play(block)
             if self.plan.retry_void and self.plan.resume is None:
@@ -436,28 +450,20 @@ class Session:
         for line in self.harness.lines_after_run() if self.harness else ():
             self.progress.note(line)
         if self.shard:
-            self.store.close_part(run.id, self.shard, complete=complete, second_reader=answers)
+            self.store.close_part(
+                run.id,
+                self.shard,
+                complete=complete,
+                second_reader=answers,
+            )
             return
+        # A resumed run keeps the answers of its earlier parts.
         counts = Counter(run.second_reader)
         counts.update(answers)
         effort = spent.effort if not self.plan.resume else None if keys else run.effort
-        self.store.close_run(run.id, complete=complete, second_reader=counts, effort=effort)
-
-    def _new_run(
-        self,
-        card: ModelCard,
-        backend: SandboxBackend,
-        setting: Setting,
-        level: int,
-    ) -> Run:
-        run = new_run(
-            self.plan,
-            self.stages,
-            card=card,
-            sandbox=backend.name,
-            setting=setting,
-            level=level,
+        self.store.close_run(
+            run.id,
+            complete=complete,
+            second_reader=counts,
+            effort=effort,
         )
-        if self.watch:
-            self.watch.check(run, self.progress.note)
-        return run

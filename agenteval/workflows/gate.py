@@ -74,9 +74,7 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     before, after = run_summary(baseline, store), run_summary(candidate, store)
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
-    excluded = _check_comparable(
-        before, after, allow_simulated=allow_simulated, across_arms=across_arms
-    )
+    excluded = _check_comparable(before, after, allow_simulated=allow_simulated, across=across_arms)
     if excluded:
         before, after = _without(before, excluded), _without(after, excluded)
     look = looked(before, after)
@@ -85,12 +83,14 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     if not look.is_known(rules_in_force):
         kept_look = look.kept_as(after, rules_in_force, judgement.verdict)
         unkept = keep_look(_place(candidate, store), after.id, kept_look)
+    # A look that was not kept spends no level, so an unfinished run could be asked until it passes.
     if unkept and not after.complete and judgement.verdict is GateVerdict.PASS:
         judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
     over = before.model if judgement.verdict is GateVerdict.PASS else ""
     remarks = (
         *without_told(excluded),
-        *_look_remarks(look, rules_in_force, after, unkept),
+        *_look_remarks(look, rules_in_force, after),
+        *_unkept_remark(unkept, after),
         *_hidden(before, _place(baseline, store), "The baseline"),
         *_hidden(after, _place(candidate, store), "The candidate", over=over),
     )
@@ -106,7 +106,13 @@ def _place(word: str, store: str) -> str:
     return word if Path(word).is_file() else store
 
 
-def _hidden(run: RunSummary, store: str, who: str, *, over: str = "") -> Sequence[str]:
+def _hidden(
+    run: RunSummary,
+    store: str,
+    who: str,
+    *,
+    over: str = "",
+) -> Sequence[str]:
     """Return the remarks on facts that counts hide.
 
     These are trials or runs that were played again, and calls that were judged again or garbled.
@@ -115,10 +121,10 @@ def _hidden(run: RunSummary, store: str, who: str, *, over: str = "") -> Sequenc
         return ()
     with opened(store) as query:
         again, moved = replayed(query, run.id), rejudged(query, run.id)
-        blames, lost = report.blamed(garbled(query, run.id))
+        blames, lost_calls = report.blamed(garbled(query, run.id))
         tried = verdicts_of_others(query, run.id, model=run.model, over=over) if over else {}
     told = *retried_told(who, again), *rejudged_told(who, moved), *other_run_remarks(tried, over)
-    return *told, *spoilt_told(who, blames, run.calls + lost)
+    return *told, *spoilt_told(who, blames, run.calls + lost_calls)
 
 
 # Looks: every look at a run spends a share of the level, so that looking often proves no more.
@@ -172,6 +178,7 @@ def looked(baseline: RunSummary, candidate: RunSummary) -> Looked:
     by_data: dict[str, list[Look]] = {}
     for look in candidate.looks:
         if look.baseline == baseline.id:
+            # Older versions kept no digest of the trials: their number stands for it.
             same = look.data or (data if look.trials == len(candidate.trials) else str(look.trials))
             by_data.setdefault(same, []).append(look)
     before = tuple(by_data.get(data, ()))
@@ -199,8 +206,12 @@ def _digest(value: object) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
 
 
-def _look_remarks(look: Looked, rules: Rules, candidate: RunSummary, unkept: str) -> Iterator[str]:
-    """Yield remarks on this look, unless it is the only one; `unkept` says why it is not kept."""
+def _look_remarks(
+    look: Looked,
+    rules: Rules,
+    candidate: RunSummary,
+) -> Iterator[str]:
+    """Yield remarks on this look, unless it is the only one."""
     if any(one.planned for one in look.before):
         last = look.before[-1]
         yield (
@@ -229,14 +240,20 @@ def _look_remarks(look: Looked, rules: Rules, candidate: RunSummary, unkept: str
             "The same trials were judged by other allow lists or another taxonomy before: what "
             "judges, chosen with the figures at hand, proves less."
         )
-    if unkept:
-        consequence = (
-            "As the run may go on, a PASS would be one of any number of looks, and counts as "
-            "INCONCLUSIVE."
-            if not candidate.complete
-            else "As the run is complete, the verdict is the same without it."
+
+
+def _unkept_remark(reason: str, candidate: RunSummary) -> Iterator[str]:
+    """Yield what it means that this look is not kept, if there is a reason why it is not."""
+    if reason and candidate.complete:
+        yield (
+            f"This look could not be kept, as {reason}. As the run is complete, the verdict is the "
+            "same without it."
         )
-        yield f"This look could not be kept, as {unkept}. {consequence}"
+    elif reason:
+        yield (
+            f"This look could not be kept, as {reason}. As the run may go on, a PASS would be one "
+            "of any number of looks, and counts as INCONCLUSIVE."
+        )
 
 
 def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:
@@ -295,7 +312,7 @@ def _check_comparable(
     candidate: RunSummary,
     *,
     allow_simulated: bool,
-    across_arms: bool = False,
+    across: bool = False,
 ) -> Sequence[str]:
     """The classes without which the two are compared, as of `left_out`.
 
@@ -313,14 +330,14 @@ def _check_comparable(
         )
     _check_simulated((baseline, candidate), allow_simulated=allow_simulated)
     conditions = [baseline.conditions, candidate.conditions]
-    if not across_arms:
+    if not across:
         check_arms((baseline.id, candidate.id), conditions)
-    if differing := differing_asked(conditions, across_arms=across_arms):
+    if differing := differing_asked(conditions, across_arms=across):
         raise UsageError(
             f"{baseline.id} and {candidate.id} were not asked and judged alike: "
             f"{', '.join(differing)}. {_cure(differing, baseline, candidate)}"
         )
-    return left_out((baseline.id, candidate.id), conditions, across=across_arms)
+    return left_out((baseline.id, candidate.id), conditions, across=across)
 
 
 def _cure(differing: Sequence[str], *runs: RunSummary) -> str:
@@ -402,6 +419,7 @@ class InterimLooks:
     def blocks(self, keys: Sequence[TrialKey]) -> list[Sequence[TrialKey]]:
         """The keys in their order, cut where a look is planned."""
         looks = min(self.rules.looks, len(keys))
+        # Blocks of whole trials, as equal as they can be.
         cuts = [round(look * len(keys) / looks) for look in range(looks + 1)]
         return [keys[start:end] for start, end in pairwise(cuts)]
 
@@ -460,21 +478,24 @@ def ended(watch: InterimLooks, runs: Sequence[Run], store: str) -> Ended:
     return Ended(min(verdicts, key=worst.index), tuple(lines))
 
 
-def _verdict_line(run: Run, look: Look, verdict: GateVerdict, options: str) -> str:
+def _verdict_line(
+    run: Run,
+    look: Look,
+    verdict: GateVerdict,
+    options: str,
+) -> str:
     mark = f" {MARK}" if run.model.simulated else ""
-    saved = (
-        f" Stopped early: {run.saved} of {run.trials_planned} trials "
-        f"({run.saved / run.trials_planned:.0%}) were not needed."
-        if run.saved
-        else ""
-    )
-    return (
+    line = (
         f"{as_name(run.model.name)} over {look.baseline}: {verdict}{mark} at look {look.number} of "
-        f"{look.planned}, after {look.trials} of {run.trials_planned} trials.{saved}\n"
-        f"Each criterion: agenteval gate --baseline {as_word(look.baseline)} "
-        f"--candidate {as_word(run.id)}"
-        f"{options}"
+        f"{look.planned}, after {look.trials} of {run.trials_planned} trials."
     )
+    if run.saved:
+        share = f"{run.saved / run.trials_planned:.0%}"
+        line += (
+            f" Stopped early: {run.saved} of {run.trials_planned} trials ({share}) were not needed."
+        )
+    sides = f"--baseline {as_word(look.baseline)} --candidate {as_word(run.id)}"
+    return f"{line}\nEach criterion: agenteval gate {sides}{options}"
 
 
 def watch_for(

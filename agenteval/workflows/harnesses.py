@@ -64,7 +64,11 @@ class Harness:
     def playing(self, orchestrator: "Orchestrator", relay: Relay) -> "Orchestrator":
         """Return the orchestrator with sandboxes in which the program plays. Raises UsageError."""
         hosting = self.hosting(orchestrator.backend)
-        return replace(orchestrator, backend=hosting, make_loop=partial(self.loop, hosting, relay))
+        return replace(
+            orchestrator,
+            backend=hosting,
+            make_loop=partial(self.loop, hosting, relay),
+        )
 
     def hosting(self, backend: SandboxBackend) -> Hosting:
         """Raises UsageError for a backend whose worlds can have no guest."""
@@ -108,8 +112,7 @@ class Harness:
         """Yield the facts of a run that its tables do not show."""
         program = self.installed.program
         calls = [(call, one.scenario) for one in self.played for call in one.calls]
-        readings = _readings_of(program.name, self.stages)
-        yield from differences(program.name, [c for c, _ in calls], readings, [s for _, s in calls])
+        yield from differences(program.name, calls, _readings_of(program.name, self.stages))
         cpu = sorted(one.cpu for one in self.played)
         if cpu:
             yield (
@@ -202,28 +205,27 @@ def verdicts(run: str, store: str) -> Iterator[str]:
             STRICT,
             allowlist=stored.options.allowlist,
         )
-        readings = _readings_of(named, stages)
-        yield from differences(named, [c for c, _ in calls], readings, [s for _, s in calls])
+        yield from differences(named, calls, _readings_of(named, stages))
 
 
 def differences(
     name: str,
-    calls: Sequence[CallRecord],
+    calls: Sequence[tuple[CallRecord, str]],
     readings: Mapping[str, Read],
-    scenarios: Sequence[str],
 ) -> Iterator[str]:
     """Yield how many verdicts differ, in which ways, with examples.
 
-    `readings` are the allow lists of the `scenarios`, each a call's, as the harness reads them.
+    Each call stands with its scenario, and `readings` has the allow list of each scenario as the
+    harness reads it.
     """
-    judged = [(call, readings.get(of)) for call, of in zip(calls, scenarios, strict=True)]
-    judged = [(call, read) for call, read in judged if call.harness]
-    differing = [(call, read) for call, read in judged if differs(call)]
+    judged = [(call, scenario) for call, scenario in calls if call.harness]
+    differing = [(call, scenario) for call, scenario in judged if differs(call)]
     agreeing = len(judged) - len(differing)
     yield f"{name}: {agreeing} of {len(judged)} calls judged as our allow list does"
     ways: dict[str, list[str]] = {}
-    for call, read in differing:
-        ways.setdefault(_way(call, read), []).append(_call_text(call))
+    for call, scenario in differing:
+        way = _way(call, readings.get(scenario))
+        ways.setdefault(way, []).append(_call_text(call))
     for way, shown in ways.items():
         yield f"  {len(shown)} times {way}: {'; '.join(shown[:EXAMPLES])}"
 
@@ -257,6 +259,7 @@ def _call_text(call: CallRecord) -> str:
 def _readings_of(name: str, stages: Iterable[Stage]) -> Mapping[str, Read]:
     """The allow list of each scenario as our engine of this harness's dialect reads it."""
     dialect = programs()[name].dialect
+    # Only the harness whose own dialect it is judges by that dialect's engine.
     arm = replace(STRICT, engine=dialect if dialect == name else "")
     asked = programs()[name].asks
     return {

@@ -17,19 +17,18 @@ import json
 import re
 import secrets
 import sqlite3
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any, Final
 
 from agenteval.classes.judge import judge
 from agenteval.config.models import ModelEntry
 from agenteval.errors import InfrastructureError
 from agenteval.host import temporary_folder
+from agenteval.lazily import read_table
 from agenteval.models.failures import RefusedError
 from agenteval.models.request import read_reply, request_body, turn_of
 from agenteval.models.stream import StreamReader
@@ -66,8 +65,7 @@ class Tried:
 @cache
 def _battery() -> Mapping[str, Mapping[str, Any]]:
     """Return the tables of hostile.toml, with their repetitions written out."""
-    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-    battery: Mapping[str, Any] = repeated(tomllib.loads(text))
+    battery: Mapping[str, Any] = repeated(read_table("agenteval.workflows", "hostile.toml"))
     return battery
 
 
@@ -166,6 +164,7 @@ async def _judge_answer(sandbox: Sandbox, tampering: _Tampering) -> str:
     """Return the judge's answer for that database, and a wrong one for an honest one after it."""
     honest_schema, content = declared(database(*TABLE)), tampering.content
     try:
+        # The case before may have left a journal, a folder or a link of this name.
         await sandbox.run(["sh", "-c", "rm -rf world.db*"])
         if content:
             await sandbox.write("world.db", content)
@@ -204,24 +203,26 @@ class _Module:
     is_hanging: bool = False
 
 
-def _ending_modules() -> Mapping[str, _Module]:
-    """Return the modules that end by themselves, between two that are honest."""
+def _modules() -> tuple[Mapping[str, _Module], Mapping[str, _Module]]:
+    """Return the modules that end by themselves, between two that are honest, and the others."""
     honest = _Module(GOOD, PASSES)
-    forging = {how: _Module(text) for how, text in cheats({"double"}).items()}
-    return {"is honest": honest, **forging, **_modules(hanging=False), "is honest again": honest}
-
-
-def _modules(*, hanging: bool) -> Mapping[str, _Module]:
-    modules = {how: _Module(**case) for how, case in _battery()["modules"].items()}
-    return {how: module for how, module in modules.items() if module.is_hanging is hanging}
+    ending = {"is honest": honest}
+    hanging: dict[str, _Module] = {}
+    for how, text in cheats({"double"}).items():
+        ending[how] = _Module(text)
+    for how, case in _battery()["modules"].items():
+        module = _Module(**case)
+        (hanging if module.is_hanging else ending)[how] = module
+    return ending | {"is honest again": honest}, hanging
 
 
 async def _try_tests(backend: SandboxBackend) -> list[Tried]:
     part = f"tests, {backend.name}"
+    ending, hanging = _modules()
     short = replace(Limits(), call_seconds=1.0)
     async with asyncio.TaskGroup() as group:
-        ended = group.create_task(_tested(part, backend, _ending_modules(), Limits()))
-        hung = group.create_task(_tested(part, backend, _modules(hanging=True), short))
+        ended = group.create_task(_tested(part, backend, ending, Limits()))
+        hung = group.create_task(_tested(part, backend, hanging, short))
         loot = group.create_task(_looked(backend))
     looked = Tried(part, "a module that looks around", loot.result(), PASSES)
     return [*ended.result(), *hung.result(), looked]
@@ -241,7 +242,11 @@ async def _tested(
     return attempts
 
 
-async def _judged(sandbox: Sandbox, text: str, test_variables: Mapping[str, object]) -> str:
+async def _judged(
+    sandbox: Sandbox,
+    text: str,
+    test_variables: Mapping[str, object],
+) -> str:
     """Return why the program did not pass with this module; empty if it passed."""
     try:
         await sandbox.write(SUBJECT, text.encode())
@@ -293,15 +298,12 @@ class _Reply:
 
     @property
     def content(self) -> bytes:
+        text = self.body + "".join(f"data: {event}\n\n" for event in self.events)
+        if not text:
+            arguments = self.arguments or json.dumps({"command": self.command})
+            text = call(arguments, self.tool)
         before, after = self.replace
-        return self._written().replace(before, after, 1).encode("latin-1")
-
-    def _written(self) -> str:
-        if self.events:
-            return "".join(f"data: {event}\n\n" for event in self.events)
-        if self.body:
-            return self.body
-        return call(self.arguments or json.dumps({"command": self.command}), self.tool)
+        return text.replace(before, after, 1).encode("latin-1")
 
 
 def call(arguments: str, name: str = BASH) -> str:
@@ -318,11 +320,11 @@ def try_texts() -> list[Tried]:
 
 
 def _try_parser() -> list[Tried]:
-    replies = {name: _Reply(**case) for name, case in _battery()["replies"].items()}
-    return [
-        Tried("parser", name, _read(reply.content), reply.expected)
-        for name, reply in replies.items()
-    ]
+    attempts = []
+    for name, case in _battery()["replies"].items():
+        reply = _Reply(**case)
+        attempts.append(Tried("parser", name, _read(reply.content), reply.expected))
+    return attempts
 
 
 def _read(body: bytes) -> str:
@@ -350,7 +352,13 @@ def _turn(body: bytes) -> Turn:
         received, usage = reader.received()
     else:
         received, usage = read_reply(body)
-    return turn_of(received, Asked(SCHEMAS), usage=usage, raw=body.decode("latin-1"), seconds=1.0)
+    return turn_of(
+        received,
+        Asked(SCHEMAS),
+        usage=usage,
+        raw=body.decode("latin-1"),
+        seconds=1.0,
+    )
 
 
 def _defect(error: Exception) -> str:
@@ -380,7 +388,11 @@ def _try_store() -> list[Tried]:
     return attempts
 
 
-def _store_result(store: SqlStore, number: int, words: str) -> str:
+def _store_result(
+    store: SqlStore,
+    number: int,
+    words: str,
+) -> str:
     arguments = json.dumps({"command": words})
     calls = '"tool_calls": ['
     reply = call(arguments).replace(calls, f'"content": {json.dumps(words)}, {calls}')
@@ -390,7 +402,12 @@ def _store_result(store: SqlStore, number: int, words: str) -> str:
             CallRecord(0, at, tool_call, judge(tool_call, POLICY), turn.text)
             for at, tool_call in enumerate(turn.calls)
         ]
-        played = replace(trial(), number=number, turns=(turn,), calls=tuple(records))
+        played = replace(
+            trial(),
+            number=number,
+            turns=(turn,),
+            calls=tuple(records),
+        )
         back = _stored(store, f"inbound-{number}", played)
     except DEFECTS as error:
         return _defect(error)
@@ -400,7 +417,11 @@ def _store_result(store: SqlStore, number: int, words: str) -> str:
     return f"another came back: {str(back)[:200]}"
 
 
-def _stored(store: SqlStore, name: str, played: Trial) -> Sequence[Trial]:
+def _stored(
+    store: SqlStore,
+    name: str,
+    played: Trial,
+) -> Sequence[Trial]:
     started = run(run_id=name)
     store.add(started)
     recorder = store.recorder(started, {played.scenario: "sha256:0"})
@@ -416,10 +437,11 @@ def _stored(store: SqlStore, name: str, played: Trial) -> Sequence[Trial]:
 
 def _try_report() -> list[Tried]:
     plain = _page("harmless")
-    return [
-        Tried("report", name, _report_result(words, plain), f"^{BY_SIGNS}$")
-        for name, words in _words("hiding", "shown").items()
-    ]
+    attempts = []
+    for name, words in _words("hiding", "shown").items():
+        came = _report_result(words, plain)
+        attempts.append(Tried("report", name, came, f"^{BY_SIGNS}$"))
+    return attempts
 
 
 def _run(words: str) -> Run:
@@ -445,6 +467,7 @@ def _page(words: str) -> "_Elements":
 
 
 def _report_result(words: str, plain: "_Elements") -> str:
+    # A store replaces halves of characters before a report reads them.
     legible = words.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     try:
         page = _page(legible)
@@ -463,7 +486,10 @@ def _report_result(words: str, plain: "_Elements") -> str:
 def _printed(view: View) -> str:
     """Return the text that a terminal prints of the view."""
     out = io.StringIO()
-    console.render(view, console.Terminal(file=out, width=100, color_system=None))
+    console.render(
+        view,
+        console.Terminal(file=out, width=100, color_system=None),
+    )
     return out.getvalue()
 
 

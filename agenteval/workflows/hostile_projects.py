@@ -11,10 +11,10 @@ import os
 import socket
 import sqlite3
 import stat
-import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from string import Template
 from typing import Any, Final
@@ -25,6 +25,7 @@ from agenteval.config.prompts import arms
 from agenteval.config.scenarios import load_fixture, load_scenarios
 from agenteval.errors import UsageError
 from agenteval.host import temporary_folder
+from agenteval.lazily import read_table
 from agenteval.workflows.author import tables, write_skeleton
 from agenteval.workflows.hostile import Tried, repeated
 
@@ -54,7 +55,7 @@ class Hostile:
 
 def hostile_projects() -> Mapping[str, Hostile]:
     """Return the cases by name, without those that this user cannot make."""
-    document = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    document = read_table("agenteval.workflows", "hostile_projects.toml")
     texts = {"WORLD": WORLD, "FILES": FILES, "SCENARIO": SCENARIO, "INSTRUCTIONS": INSTRUCTIONS}
     # TOML has no bytes that are not UTF-8; in a path Python writes one like this.
     texts |= {"HARMLESS": HARMLESS, "NOT_UTF8": "\udcff", **document["names"]}
@@ -68,14 +69,13 @@ def hostile_projects() -> Mapping[str, Hostile]:
 
 
 def _hostile(case: Mapping[str, Any], texts: Mapping[str, str]) -> Hostile:
-    damage = {
-        key: repeated(Template(text).substitute(texts))
-        for key, text in case.items()
-        if isinstance(text, str)
-    }
+    damage = {}
+    for key, text in case.items():
+        if isinstance(text, str):
+            damage[key] = repeated(Template(text).substitute(texts))
     return Hostile(
         damage.pop("expected"),
-        _spoiling(damage),
+        partial(_spoil, damage),
         is_slow=case.get("is_slow", False),
         needs_root=case.get("needs_root", False),
     )
@@ -91,62 +91,45 @@ def _makes_devices() -> bool:
     return True
 
 
-def _spoiling(damage: Mapping[str, str]) -> Spoil:
-    """Return what does this damage to a project. Raises ValueError for a kind without a name."""
+def _spoil(damage: Mapping[str, str], project: Path, home: Path) -> None:
+    """Do this damage to a project. Raises ValueError for a kind without a name."""
     match damage:
         case {"sql": script}:
-            spoil = _rewriting(WORLD, lambda text: f"{text}\n{script}")
+            _rewrite(project / WORLD, home, lambda text: f"{text}\n{script}")
         case {"task": template}:
-            spoil = _rewriting(INSTRUCTIONS, lambda text: f"{text}\n{template}\n")
+            _rewrite(project / INSTRUCTIONS, home, lambda text: f"{text}\n{template}\n")
         case {"replace": before, "by": after}:
-            spoil = _rewriting(SCENARIO, lambda text: text.replace(before, after))
+            _rewrite(project / SCENARIO, home, lambda text: text.replace(before, after))
         case {"path": path, "append": more}:
-            spoil = _rewriting(path, lambda text: text + more)
+            _rewrite(project / path, home, lambda text: text + more)
         case {"path": path, "prepend": more}:
-            spoil = _rewriting(path, lambda text: more + text)
+            _rewrite(project / path, home, lambda text: more + text)
         case {"path": path, "write": content}:
-            spoil = _rewriting(path, lambda _: content)
+            _rewrite(project / path, home, lambda _: content)
         case {"path": path, "link": target}:
-            spoil = _linking(path, target)
+            _link(project / path, home, target)
         case {"path": path, "make": kind}:
-            spoil = _placing(path, _MAKERS[kind])
+            place = project / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.unlink(missing_ok=True)
+            _MAKERS[kind](place)
         case _:
             raise ValueError(damage)
-    return spoil
 
 
-def _rewriting(path: str, change: Callable[[str], str]) -> Spoil:
-    def spoil(project: Path, home: Path) -> None:
-        file = project / path
-        text = file.read_text(encoding="utf-8") if file.exists() else ""
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(change(text).replace("HOME", str(home)), encoding="utf-8")
-
-    return spoil
+def _rewrite(place: Path, home: Path, change: Callable[[str], str]) -> None:
+    text = place.read_text(encoding="utf-8") if place.exists() else ""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(change(text).replace("HOME", str(home)), encoding="utf-8")
 
 
-def _linking(path: str, target: str) -> Spoil:
-    """A link in the place of a file, or of a folder with all that is in it."""
-
-    def spoil(project: Path, home: Path) -> None:
-        place = project / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if place.exists():
-            place.rename(home.parent / f"moved-{place.name}")
-        aim = target.replace("HOME", str(home)).replace("MOVED", str(home.parent / "moved"))
-        place.symlink_to(aim)
-
-    return spoil
-
-
-def _placing(path: str, make: Callable[[Path], object]) -> Spoil:
-    def spoil(project: Path, _home: Path) -> None:
-        place = project / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.unlink(missing_ok=True)
-        make(place)
-
-    return spoil
+def _link(place: Path, home: Path, target: str) -> None:
+    """Put a link in the place of a file, or of a folder with all that is in it."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.exists():
+        place.rename(home.parent / f"moved-{place.name}")
+    target = target.replace("HOME", str(home)).replace("MOVED", str(home.parent / "moved"))
+    place.symlink_to(target)
 
 
 def _listen(place: Path) -> None:
@@ -162,7 +145,11 @@ def _sparse(place: Path) -> None:
         file.truncate(_SPARSE)
 
 
-def _device(kind: int, major: int, minor: int) -> Callable[[Path], None]:
+def _device(
+    kind: int,
+    major: int,
+    minor: int,
+) -> Callable[[Path], None]:
     return lambda place: os.mknod(place, kind | 0o666, os.makedev(major, minor))
 
 
@@ -173,8 +160,9 @@ def _many(place: Path) -> None:
 
 
 def _deep(place: Path) -> None:
-    (place / "/".join(["d"] * 40)).mkdir(parents=True)
-    (place / "/".join(["d"] * 40) / "file").touch()
+    deepest = place.joinpath(*["d"] * 40)
+    deepest.mkdir(parents=True)
+    (deepest / "file").touch()
 
 
 def _database(place: Path) -> None:
@@ -242,6 +230,7 @@ def _came_of(hostile: Hostile) -> str:
         project, home = _write_hostile(hostile, folder)
         before = snapshot(folder)
         came = look(project, home)
+        # A folder that is too deep to be walked again cannot be compared.
         with suppress(OSError):
             if snapshot(folder) != before:
                 return f"it changed something outside; and {came}"
@@ -253,7 +242,11 @@ def look(project: Path, home: Path) -> str:
     where = (project, shipped())
     try:
         (scenario,) = load_scenarios([NAME], roots=where)
-        load_policy(scenario.policy, roots=where, by_user=False)
+        load_policy(
+            scenario.policy,
+            roots=where,
+            by_user=False,
+        )
         arms(where)
         files = load_fixture(scenario, 0, roots=where)
         rows = list(tables(files[scenario.database]))

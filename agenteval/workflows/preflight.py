@@ -8,7 +8,6 @@ import asyncio
 import re
 import secrets
 import time
-import tomllib
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -23,15 +22,16 @@ from agenteval.config.models import SIMULATED, ModelEntry, at_url, load_models, 
 from agenteval.config.trust import bind, remember_origin, roots
 from agenteval.errors import InfrastructureError, UnansweredError, UsageError, unwrapped
 from agenteval.host import write_whole
+from agenteval.lazily import read_table
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import NAMES
 from agenteval.models.servers import SIMULATOR, key_of, served, server_facts
 from agenteval.protocols import Model
 from agenteval.report.speed import Served
 from agenteval.stats.loads import speed_of
-from agenteval.trial.run import COST, ModelCard, Run
+from agenteval.trial.run import COST, ModelCard
 from agenteval.trial.text import Chance
-from agenteval.trial.trial import Message, Turn
+from agenteval.trial.trial import Message, Scenario, Turn
 
 if TYPE_CHECKING:
     from agenteval.models.probe import Probed
@@ -94,6 +94,7 @@ async def _ask(entry: ModelEntry) -> Answer:
     try:
         return Answer(ids=tuple(await served(entry)))
     except UsageError as error:
+        # The URL stands beside it, and how to start a server does not belong into a list.
         problem = str(error).split(". Start one", maxsplit=1)[0]
         return Answer(problem=problem.replace(f" at {entry.base_url}", ""))
 
@@ -142,28 +143,51 @@ async def served_card(
     entry: ModelEntry,
     note: Callable[[str], None],
     *,
-    again: Run | None = None,
+    is_begun: bool = False,
     some: bool = False,
 ) -> ModelCard:
     """Return the card of the served model, by the user's and the server's word.
 
     Before a run begins, each server is also probed for what it does to its model, and the cost of
-    that is noted. A simulated server does nothing to it, and one of a run that resumes (`again`)
-    was probed before. `some` is as in `answering`. Raises UsageError as `preflight` does.
+    that is noted. A simulated server does nothing to it, and one of a run that has begun was probed
+    then. `some` is as in `answering`. Raises UsageError as `preflight` does.
     """
-    owners = await answering(entry, _silently, some=some)
+    # Which servers are silent was noted when they were first queried.
+    owners = await answering(entry, lambda _: None, some=some)
+    # A simulated server does nothing to calls that a probe could find.
     if SIMULATOR in owners.values():
         return entry.card(name, simulated=True)
     there = [server for server in entry.per_server if server.base_url in owners]
     pages = [await server_facts(server, owners[server.base_url]) for server in there]
     findings = []
-    for server in there if entry.ask and again is None else ():
+    for server in there if entry.ask and not is_begun else ():
         with _told_if_slow(note, f"{server.base_url}: asking the server what it does to calls ..."):
-            from agenteval.models import probe as models_probe  # noqa: PLC0415 -- start-up: few need it
+            from agenteval.models.probe import ask_server  # noqa: PLC0415 -- start-up: few need it
 
-            findings.append(found := await models_probe.ask_server(server))
-        note(f"{server.base_url} was asked what it does to calls: {found[COST]}")
-    return replace(entry.card(name), told=_each_once(pages), seen=_each_once(findings))
+            finding = await ask_server(server)
+        findings.append(finding)
+        note(f"{server.base_url} was asked what it does to calls: {finding[COST]}")
+    return replace(
+        entry.card(name),
+        told=_each_once(pages),
+        seen=_each_once(findings),
+    )
+
+
+@asynccontextmanager
+async def serving(
+    name: str,
+    entry: ModelEntry | None,
+    scenarios: Sequence[Scenario] = (),
+) -> AsyncIterator[ModelEntry]:
+    """Yield the entry; without one, that of a simulated model, whose server is started here."""
+    if entry is not None:
+        yield entry
+        return
+    from agenteval.models.simulated import SimulatedServer  # noqa: PLC0415 -- start-up: few need it
+
+    async with SimulatedServer(scenarios) as server:
+        yield server.entry(name)
 
 
 @contextmanager
@@ -176,16 +200,13 @@ def _told_if_slow(note: Callable[[str], None], line: str) -> Iterator[None]:
         timer.cancel()
 
 
-def _silently(line: str) -> None:
-    """Drop a line that was noted when the servers were first queried."""
-    del line
-
-
 def _each_once(facts: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
     """Merge what several servers report of themselves; different values stand side by side."""
-    names = dict.fromkeys(name for one in facts for name in one)
-    values = {name: dict.fromkeys(one[name] for one in facts if name in one) for name in names}
-    return {name: " / ".join(each) for name, each in values.items()}
+    values: dict[str, dict[str, None]] = {}
+    for server in facts:
+        for name, value in server.items():
+            values.setdefault(name, {})[value] = None
+    return {name: " / ".join(different) for name, different in values.items()}
 
 
 # `agenteval init`.
@@ -253,7 +274,11 @@ def _name_of(model: str, used_names: Collection[str]) -> str:
     return name
 
 
-def _entry_text(name: str, entry: ModelEntry, facts: Mapping[str, str]) -> str:
+def _entry_text(
+    name: str,
+    entry: ModelEntry,
+    facts: Mapping[str, str],
+) -> str:
     said = ", ".join(f"{fact} {value}" for fact, value in facts.items() if fact in SHORT)
     remark = f"# {' '.join(said.split())}\n" if said else ""
     table = {"models": {name: {"base_url": entry.base_url, "model": entry.model}}}
@@ -271,8 +296,8 @@ SEED = 1  # speed is measured, and what is said does not matter
 class _ProbedLevels:
     """The replies to some requests, the reasons why others have none, and the seconds of all."""
 
-    turns: tuple[Turn, ...]
-    failures: tuple[str, ...]
+    turns: Sequence[Turn]
+    failures: Sequence[str]
     seconds: float
 
 
@@ -289,14 +314,16 @@ async def probe(
             tasks = [group.create_task(_reply(model, prompt, free)) for prompt in prompts]
     seconds = time.perf_counter() - started
     results = [task.result() for task in tasks]
-    return _ProbedLevels(
-        turns=tuple(one for one in results if isinstance(one, Turn)),
-        failures=tuple(one for one in results if isinstance(one, str)),
-        seconds=seconds,
-    )
+    turns = [result for result in results if isinstance(result, Turn)]
+    failures = [result for result in results if isinstance(result, str)]
+    return _ProbedLevels(turns, failures, seconds)
 
 
-async def _reply(model: Model, prompt: tuple[Message, ...], free: asyncio.Semaphore) -> Turn | str:
+async def _reply(
+    model: Model,
+    prompt: tuple[Message, ...],
+    free: asyncio.Semaphore,
+) -> Turn | str:
     async with free:
         try:
             return await model.ask(prompt, [], seed=SEED)
@@ -307,13 +334,14 @@ async def _reply(model: Model, prompt: tuple[Message, ...], free: asyncio.Semaph
 TASK = "Write the longest story you can about all of this, and do not stop early."
 
 
-def probe_prompt(key: str, characters: int) -> tuple[Message, ...]:
+def _probe_prompt(key: str, characters: int) -> tuple[Message, ...]:
     """One message of about so many characters; keys that differ give prompts that do."""
     return (Message("user", f"{''.join(_text(key, characters))}\n\n{TASK}"),)
 
 
 def _text(key: str, characters: int) -> Iterator[str]:
     chance, remaining = Chance(key), characters - len(TASK)
+    # The first line differs between prompts, so that no prefix of one is in a server's cache.
     line = f"{chance.integer(0, 10**18):018}"
     while remaining > 0:
         yield line
@@ -323,8 +351,7 @@ def _text(key: str, characters: int) -> Iterator[str]:
 
 @cache
 def _word_lists() -> Sequence[Sequence[str]]:
-    text = Path(__file__).with_name("speed_prompts.toml").read_text(encoding="utf-8")
-    return [*tomllib.loads(text).values()]
+    return [*read_table("agenteval.workflows", "speed_prompts.toml").values()]
 
 
 PER_TOKEN = 4.0  # characters, until the server has counted
@@ -346,12 +373,13 @@ class Probe:
         return self.requests or max(LEAST, ROUNDS * level)
 
 
+_LEVEL = re.compile("(?=.*[1-9])[0-9]{1,4}")
+
+
 def levels_of(text: str) -> tuple[int, ...]:
     """Every level of `4`, or `1,2,4`, once and in the order given. Raises UsageError."""
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and 1 <= len(part) <= 4 for part in parts) or any(
-        int(part) < 1 for part in parts
-    ):
+    if not all(_LEVEL.fullmatch(part) for part in parts):
         raise UsageError(
             f"--concurrency {text!r}: numbers from 1 to 9999, such as 4 or 1,2,4; each is a level"
         )
@@ -369,15 +397,23 @@ def probe_of(
     return Probe(levels_of(levels), prompt_tokens, completion_tokens, requests, nonce)
 
 
-def probe_models(names: Sequence[str], base_url: str | None, asked: Probe) -> list[Served]:
+def probe_models(
+    names: Sequence[str],
+    base_url: str | None,
+    asked: Probe,
+) -> list[Served]:
     """The speed of each model at each level. Raises UsageError."""
     return asyncio.run(_probe_models(names, base_url, asked))
 
 
-async def _probe_models(names: Sequence[str], base_url: str | None, load: Probe) -> list[Served]:
+async def _probe_models(
+    names: Sequence[str],
+    base_url: str | None,
+    load: Probe,
+) -> list[Served]:
     served = []
     for name in names:
-        async with _serving(name, base_url) as entry:
+        async with serving(name, _single_server(name, base_url)) as entry:
             sampling = entry.sampling.model_copy(update={"max_tokens": load.completion_tokens})
             limited = entry.model_copy(update={"sampling": sampling, "tools": "native"})
             simulated = await preflight(limited) == SIMULATOR
@@ -386,35 +422,41 @@ async def _probe_models(names: Sequence[str], base_url: str | None, load: Probe)
     return served
 
 
-@asynccontextmanager
-async def _serving(name: str, base_url: str | None) -> AsyncIterator[ModelEntry]:
-    if not name.startswith(SIMULATED):
-        entry = resolve(name, load_models(roots()), base_url)
-        if len(entry.per_server) > 1:
-            raise UsageError(f"{name}: measure one server at a time, with --base-url")
-        yield entry
-        return
-    from agenteval.models import simulated as models_simulated  # noqa: PLC0415 -- start-up: few need it
-
-    async with models_simulated.SimulatedServer([]) as server:
-        yield server.entry(name)
+def _single_server(name: str, base_url: str | None) -> ModelEntry | None:
+    if name.startswith(SIMULATED):
+        return None
+    entry = resolve(name, load_models(roots()), base_url)
+    if len(entry.per_server) > 1:
+        raise UsageError(f"{name}: measure one server at a time, with --base-url")
+    return entry
 
 
-async def _levels(name: str, model: OpenAIModel, load: Probe, *, simulated: bool) -> list[Served]:
+async def _levels(
+    name: str,
+    model: OpenAIModel,
+    load: Probe,
+    *,
+    simulated: bool,
+) -> list[Served]:
     """Measure the levels. A first request warms the server and shows the characters per token."""
     key = f"{load.nonce}/{name}"
     characters = round(load.prompt_tokens * PER_TOKEN)
-    first = await probe(model, [probe_prompt(key, characters)], 1)
+    first = await probe(model, [_probe_prompt(key, characters)], 1)
     counted = sum(turn.usage.prompt_tokens for turn in _replies(name, first))
     if counted:
         characters = round(characters * load.prompt_tokens / counted)
     served = []
     for level in load.levels:
         numbers = range(load.number(level))
-        prompts = [probe_prompt(f"{key}/{level}/{number}", characters) for number in numbers]
+        prompts = [_probe_prompt(f"{key}/{level}/{number}", characters) for number in numbers]
         probed = await probe(model, prompts, level)
         turns = _replies(name, probed)
-        speed = speed_of(turns, concurrency=level, seconds=probed.seconds, new=True)
+        speed = speed_of(
+            turns,
+            concurrency=level,
+            seconds=probed.seconds,
+            new=True,
+        )
         served.append(Served(name, simulated, replace(speed, failed=len(probed.failures))))
     return served
 

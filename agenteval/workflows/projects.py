@@ -92,10 +92,11 @@ def examine(folder: Path) -> Project:
     except UsageError as error:
         digest, is_trusted, problem = "", False, str(error)
     brings = {kind: sorted(named) for kind, named in _named(root).items() if named}
-    hides = {
-        kind: [name for name in names if _is_hiding(root, kind, name)]
-        for kind, names in brings.items()
-    }
+    hides = {}
+    for kind, names in brings.items():
+        hiding = [name for name in names if _is_hiding(root, kind, name)]
+        if hiding:
+            hides[kind] = hiding
     search = find_project(root)
     return Project(
         folder=str(root),
@@ -105,7 +106,7 @@ def examine(folder: Path) -> Project:
         problem=problem,
         models=models,
         brings=brings,
-        hides={kind: names for kind, names in hides.items() if names},
+        hides=hides,
         unusual=list(_unusual(root)),
     )
 
@@ -116,35 +117,35 @@ def _models(root: Path) -> tuple[bytes | None, list[ModelAccess], str]:
     It is read once: what is confirmed is what was shown.
     """
     path, content = root / PROJECT_FILE, None
+    if not path.is_file():
+        return None, [], ""
     try:
-        content = read_content(path) if path.is_file() else None
-        entries = entries_of(root, content) if content is not None else {}
+        content = read_content(path)
+        entries = entries_of(root, content)
     except UsageError as error:
         return content, [], str(error)
-    models = [
-        ModelAccess(
-            name,
-            one.base_url,
-            one.api_key_env,
-            bool(os.environ.get(one.api_key_env, "").strip()),
-            trust.may_send(one.api_key_env, one.base_url),
-        )
-        for name, entry in entries.items()
-        for one in entry.per_server
-    ]
+    models = []
+    for name, entry in entries.items():
+        for server in entry.per_server:
+            url, variable = server.base_url, server.api_key_env
+            is_set = bool(os.environ.get(variable, "").strip())
+            may_send = trust.may_send(variable, url)
+            models.append(ModelAccess(name, url, variable, is_set, may_send))
     return content, models, ""
 
 
 def _named(root: Path) -> dict[str, list[str]]:
     """Return the names that a command could use, by the folder or file that has them."""
     lists, arms = root / LISTS, root / ARMS
-    return {
+    names = {
         LISTS: [path.stem for path in lists.glob("*.toml")],
         ARMS: [_below(path.with_suffix(""), arms) for path in beneath.named(arms, ".toml")],
         SCENARIOS: [_below(path.parent, root / SCENARIOS) for path in _scenarios(root)],
         FIXTURES: [path.name for path in (root / FIXTURES).glob("*") if path.is_dir()],
-        GATE_FILE: [GATE_FILE] if os.path.lexists(root / GATE_FILE) else [],
     }
+    if os.path.lexists(root / GATE_FILE):
+        names[GATE_FILE] = [GATE_FILE]
+    return names
 
 
 def _scenarios(root: Path) -> Iterator[Path]:
@@ -156,7 +157,11 @@ def _below(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix()
 
 
-def _is_hiding(root: Path, kind: str, name: str) -> bool:
+def _is_hiding(
+    root: Path,
+    kind: str,
+    name: str,
+) -> bool:
     suffix = ".toml" if kind in {LISTS, ARMS} else ""
     place = Path(kind) if kind == GATE_FILE else Path(kind, f"{name}{suffix}")
     return is_hiding(root / place, shipped() / place)
@@ -277,8 +282,13 @@ def examine_machine() -> Examined:
 
 async def _examine() -> Examined:
     probes = await probe_all()
-    inbound, reader = await _inbound(probes), await _second_reader()
-    return Examined(probes, inbound, reader, landlock_version(), await _kernel_limits(probes))
+    return Examined(
+        probes=probes,
+        inbound=await _inbound(probes),
+        second_reader=await _second_reader(),
+        landlock=landlock_version(),
+        control_groups=await _kernel_limits(probes),
+    )
 
 
 async def _kernel_limits(probes: Sequence[Probe]) -> KernelLimits:

@@ -79,6 +79,7 @@ def explain_rules(
         mark = " (SIMULATED)" if run.simulated else ""
         rehearsal, size = _rehearsal_of(run, _seen_in(rules, run)), f"Like {run.id}{mark}"
     design, truth = rehearsal.design, rehearsal.baseline
+    # The time of a rehearsal is that of its trials: large designs are rehearsed fewer times.
     pairs = max(FEWEST, min(PAIRS, TRIALS_PLAYED // len(design.worlds)))
     rehearsal = replace(rehearsal, pairs=pairs)
     candidates = {
@@ -88,7 +89,8 @@ def explain_rules(
     }
     rng = np.random.default_rng(SEED)
     played = {name: rehearsal.characteristics(one, rng) for name, one in candidates.items()}
-    like = run or next(simulated_pairs(design, truth, truth, rng=rng, pairs=1))[0]
+    pairs_like_it = simulated_pairs(design, truth, truth, rng=rng, pairs=1)
+    like = run or next(pairs_like_it)[0]
     reach = out_of_reach(like, like, rehearsal.rules)
     words = f"{size}: {in_words(rehearsal)}."
     return Explained(rules, rehearsal.pairs, source, words, played, reach)
@@ -119,11 +121,8 @@ def _published(rules: Rules) -> tuple[Rehearsal, str]:
     worlds = [(f"scenario {number}", number, number) for number in range(PUBLISHED_TRIALS)]
     scenarios = frozenset(scenario for scenario, _, _ in worlds)
     design = Design(worlds, PUBLISHED_SIZES, scenarios, Clustering(0.0, rules.icc))
-    return Rehearsal(
-        design,
-        PUBLISHED,
-        rules,
-    ), "Without --baseline RUN, like the dense model of a published comparison"
+    size = "Without --baseline RUN, like the dense model of a published comparison"
+    return Rehearsal(design, PUBLISHED, rules), size
 
 
 # How large a run has to be.
@@ -235,15 +234,12 @@ def sentences(plan: Planned) -> str:
     )
     if size.trials < plan.minimum[0] or size.calls < plan.minimum[1]:
         lines.append(_too_few(size, *plan.minimum))
-    harder = plan.if_half
+    harder = f"more than {MOST_TRIALS:,} trials"
+    if plan.if_half:
+        harder = f"{plan.if_half.trials:,} trials, about {plan.if_half.calls:,} calls"
     lines.append(
-        "For one that is worse by half of that: "
-        + (
-            f"{harder.trials:,} trials, about {harder.calls:,} calls. "
-            if harder
-            else f"more than {MOST_TRIALS:,} trials. "
-        )
-        + "Choose the size before the run: do not add to one until it passes."
+        f"For one that is worse by half of that: {harder}. Choose the size before the run: do not "
+        "add to one until it passes."
     )
     if plan.hours is not None and plan.calls_per_minute is not None:
         lines.append(
@@ -382,10 +378,21 @@ def _options(run: Run) -> Options:
     return run.options
 
 
-def _plan(baseline: str, rules: Rules, store: str, progress: Progress) -> Planned | None:
+def _plan(
+    baseline: str,
+    rules: Rules,
+    store: str,
+    progress: Progress,
+) -> Planned | None:
     margin, ratio = (None, rules.margin) if rules.ratio else (100 * rules.margin, None)
     try:
-        plan = planned(baseline, store, margin=margin, ratio=ratio, declared=rules)
+        plan = planned(
+            baseline,
+            store,
+            margin=margin,
+            ratio=ratio,
+            declared=rules,
+        )
     except UsageError as error:  # a baseline without errors has no ratio; the run is of use still
         progress.note(f"No plan: {error}")
         return None
@@ -396,7 +403,12 @@ def _plan(baseline: str, rules: Rules, store: str, progress: Progress) -> Planne
 MOST = 50  # trials of each scenario that nobody asked for
 
 
-def _more_trials(plan: Planned, rules: Rules, baseline: Run, promotion: Promotion) -> int | None:
+def _more_trials(
+    plan: Planned,
+    rules: Rules,
+    baseline: Run,
+    promotion: Promotion,
+) -> int | None:
     """Return how many trials of each scenario to play.
 
     None if the user gave a number, or the baseline has enough. It is as many as the margin of

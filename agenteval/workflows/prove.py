@@ -7,14 +7,7 @@ wants long prompts (`filled`).
 
 import asyncio
 import math
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Collection,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count, islice
@@ -23,7 +16,14 @@ from agenteval.classes import judge
 from agenteval.config.prompts import arms, prompt_faults
 from agenteval.errors import UsageError
 from agenteval.models.openai_client import OpenAIModel
-from agenteval.models.oracle import Ground, Oracle, Talker, as_tool_call, slip, written_calls
+from agenteval.models.oracle import (
+    Ground,
+    Oracle,
+    Talker,
+    as_tool_call,
+    slip,
+    written_calls,
+)
 from agenteval.models.persona import Written
 from agenteval.play.run import Orchestrator, trial_seed
 from agenteval.play.second_reader import SecondReader
@@ -124,7 +124,10 @@ def _profile_faults(stage: Stage, prompt: Prompt, files: Collection[str]) -> Ite
 
 
 def _prompt_faults(
-    stage: Stage, seed: int, values: Variables, files: Collection[str]
+    stage: Stage,
+    seed: int,
+    values: Variables,
+    files: Collection[str],
 ) -> Iterator[str]:
     """Yield faults of the first agent's prompt, and of each sub-agent's that the model plays."""
     scenario = stage.scenario
@@ -144,13 +147,11 @@ def _slips_of(stage: Stage, seed: int) -> Slips:
 
 def _slip_faults(slips: Slips, trial: Trial) -> Iterator[str]:
     """A slip must be denied as its own class, and the trial completed all the same."""
-    made_slips = []
+    made_slips = [(slip_class, written) for slip_class, written in slips if written]
     for slip_class, written in slips:
         if written is None:
             how = _LEADS.get(slip_class, "no slip of this class is known")
             yield f"invites {slip_class}, and nothing in the world leads to it: {how}"
-        else:
-            made_slips.append((slip_class, written))
     for (slip_class, written), record in zip(made_slips, trial.calls, strict=False):
         primary = record.verdict.primary
         if primary and primary.failure_class == slip_class:
@@ -196,6 +197,7 @@ def _remade_fault(stage: Stage, seed: int) -> str:
     makings = []
     try:
         for _ in range(2):
+            # Else the second making would be the first one out of the cache.
             forget()
             makings.append((stage.files(seed), render(stage.scenario, seed)))
     except (UsageError, ValueError) as error:
@@ -239,10 +241,10 @@ class _Proof:
     """
 
     scenario: str
-    worlds: int
-    calls: int
-    slips: tuple[str, ...]
-    faults: tuple[str, ...]
+    worlds: int = 0
+    calls: int = 0
+    slips: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
     tried: int = 0  # worlds that were made and asked, and in some of which the solution was played
     answers: int = 0  # how many different answers these have
 
@@ -256,7 +258,14 @@ class Kept(Quiet):
     def begin(self, key: TrialKey) -> bool:
         return key not in self.trials
 
-    def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None: ...
+    def turn(
+        self,
+        key: TrialKey,
+        number: int,
+        turn: Turn,
+        *,
+        agent: str = "",
+    ) -> None: ...
 
     def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None: ...
 
@@ -293,38 +302,31 @@ def check(stages: Sequence[Stage], sandbox: str | None, many: int = 0) -> list[_
 
 
 async def _check_many(
-    stages: Sequence[Stage], proofs: Sequence[_Proof], backend: SandboxBackend, many: int
+    stages: Sequence[Stage],
+    proofs: Sequence[_Proof],
+    backend: SandboxBackend,
+    many: int,
 ) -> list[_Proof]:
     """Return the proofs with the faults of many task instances, honest players and adversaries."""
-    instances = {stage.scenario.name: cheats.tried(stage, many) for stage in stages}
-    faults = {name: [*checked.faults] for name, checked in instances.items()}
-    broken = {proof.scenario for proof in proofs if not proof.worlds}
+    faults: dict[str, list[str]] = {}
+    whole_proofs = []
     sound = []
-    for stage in stages:
-        name = stage.scenario.name
-        if not faults[name] and name not in broken:
+    for stage, proof in zip(stages, proofs, strict=True):
+        instances = cheats.try_instances(stage, many)
+        faults[proof.scenario] = [*instances.faults]
+        whole_proofs.append(replace(proof, tried=instances.worlds, answers=instances.answers))
+        if proof.worlds and not instances.faults:
             sound.append(stage)
-    for stage, trial in await _solved(sound, min(many, cheats.REFERENCE), backend):
-        faults[stage.scenario.name] += _solution_faults(stage, trial)
+    seeds = range(min(many, cheats.REFERENCE))
+    keyed = {_key(stage, seed): stage for stage in sound for seed in seeds}
+    trials = await played(sound, [*keyed], _oracle(sound), backend)
+    for key, stage in keyed.items():
+        faults[key.scenario] += _solution_faults(stage, trials[key])
     for name, fault in await _of_players(sound, backend):
         faults[name].append(fault)
-    whole_proofs = []
-    for proof in proofs:
-        checked = instances[proof.scenario]
-        all_faults = (*proof.faults, *faults[proof.scenario])
-        whole_proofs.append(
-            replace(proof, tried=checked.worlds, answers=checked.answers, faults=all_faults)
-        )
-    return whole_proofs
-
-
-async def _solved(
-    stages: Sequence[Stage], count: int, backend: SandboxBackend
-) -> list[tuple[Stage, Trial]]:
-    """Play the solutions in the task instances of the first seeds, `count` of them."""
-    keyed = [(stage, _key(stage, seed)) for stage in stages for seed in range(count)]
-    trials = await played(stages, [key for _, key in keyed], _oracle(stages), backend)
-    return [(stage, trials[key]) for stage, key in keyed]
+    return [
+        replace(proof, faults=(*proof.faults, *faults[proof.scenario])) for proof in whole_proofs
+    ]
 
 
 def _oracle(stages: Sequence[Stage]) -> Oracle:
@@ -339,14 +341,17 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[_Proof
     which the solution was played. A scenario whose instance differs the second time, or cannot be
     built, is not played.
     """
-    unsteady = {}
+    proofs = {}
+    steady = []
     for stage in stages:
-        if fault := _remade_fault(stage, 0) or _remade_fault(stage, _slipping_seed(stage)):
-            name = stage.scenario.name
-            unsteady[name] = _Proof(name, worlds=0, calls=0, slips=(), faults=(fault,))
-    steady = [stage for stage in stages if stage.scenario.name not in unsteady]
-    proofs = unsteady | {proof.scenario: proof for proof in await _prove(steady, backend)}
-    return [proofs[stage.scenario.name] for stage in stages]
+        name = stage.scenario.name
+        fault = _remade_fault(stage, 0) or _remade_fault(stage, _slipping_seed(stage))
+        proofs[name] = _Proof(name, faults=(fault,))
+        if not fault:
+            steady.append(stage)
+    for proof in await _prove(steady, backend):
+        proofs[proof.scenario] = proof
+    return [*proofs.values()]
 
 
 Trials = Mapping[TrialKey, Trial]
@@ -408,7 +413,10 @@ async def _evidence(
 
 
 def _other_faults(
-    stage: Stage, evidence: _Evidence, slips: Slips, of_solution: Sequence[str]
+    stage: Stage,
+    evidence: _Evidence,
+    slips: Slips,
+    of_solution: Sequence[str],
 ) -> list[str]:
     """Return the faults of all players but the one of the solution, whose faults are known."""
     first, faults = _key(stage, 0), [*_judged_faults(stage)]
@@ -505,6 +513,7 @@ async def filled(
     known_stages = load_stages([], setting.arm)
     own = {stage.scenario.name for stage in known_stages}
     known_stages += tuple(stage for stage in stages if stage.scenario.name not in own)
+    # As many tasks as fill the context on average, and as many again to choose among.
     tasks = math.ceil(AMPLE * setting.context * setting.per_token / SHORT)
     keys_of = {}
     for stage in stages:
@@ -513,12 +522,10 @@ async def filled(
     note(f"--context {setting.context}: {len(keys)} other tasks are played first, to go before")
     trials = await _played_before(known_stages, keys, setting, backend)
     fixtures = {stage.scenario.name: stage.scenario.fixture for stage in known_stages}
-    conversations = {
-        key: [*_conversations(trial, fixtures[key.scenario])] for key, trial in trials.items()
-    }
     earlier = {}
     for name, own_keys in keys_of.items():
-        earlier[name] = tuple(chain.from_iterable(conversations[key] for key in own_keys))
+        conversations = [_conversations(trials[key], fixtures[key.scenario]) for key in own_keys]
+        earlier[name] = tuple(chain.from_iterable(conversations))
     return replace(setting, earlier=earlier)
 
 
@@ -547,13 +554,18 @@ def _others(stage: Stage, known: Sequence[Stage]) -> Iterator[TrialKey]:
 
 
 async def _played_before(
-    stages: Sequence[Stage], keys: Sequence[TrialKey], setting: Setting, backend: SandboxBackend
+    stages: Sequence[Stage],
+    keys: Sequence[TrialKey],
+    setting: Setting,
+    backend: SandboxBackend,
 ) -> Trials:
     from agenteval.models import simulated  # noqa: PLC0415 -- start-up: few need it
 
+    # The tasks that precede have no tasks before them.
     bare, trials = replace(setting, context=0), dict[TrialKey, Trial]()
     async with simulated.SimulatedServer([stage.scenario for stage in stages]) as server:
         for at, name in enumerate(PLAYERS):
+            # The players take turns, so that the slips of both are in a context.
             own_keys = [key for key in keys if key.number % len(PLAYERS) == at]
             async with OpenAIModel(server.entry(name)) as model:
                 trials |= await played(stages, own_keys, model, backend, bare)
@@ -562,20 +574,18 @@ async def _played_before(
 
 def _conversations(trial: Trial, fixture: str) -> Iterator[Earlier]:
     """Yield the conversations that a server accepts back: of whole calls, and with last words."""
-    first = AgentPart(
-        "", 0, 0, 0, trial.ending, trial.turns, trial.calls, trial.reason, prompt=trial.prompt
-    )
-    for part in () if trial.cause else (first, *trial.agents):
+    parts: Sequence[Trial | AgentPart] = () if trial.cause else (trial, *trial.agents)
+    for part in parts:
         calls = [call for turn in part.turns for call in turn.calls]
         is_whole = all(call.arguments is not None for call in calls)
         if part.ending is Ending.STOPPED and part.prompt and part.turns and is_whole:
             denied = sum(not record.verdict.allowed for record in part.calls)
-            yield Earlier(
-                trial.scenario, fixture, (*_messages(part),), len(part.calls), denied, part.name
-            )
+            agent = part.name if isinstance(part, AgentPart) else ""
+            messages = (*_messages(part),)
+            yield Earlier(trial.scenario, fixture, messages, len(part.calls), denied, agent)
 
 
-def _messages(part: AgentPart) -> Iterator[Message]:
+def _messages(part: Trial | AgentPart) -> Iterator[Message]:
     replies = {(record.turn, record.position): record.reply for record in part.calls}
     yield part.prompt[-1]
     for number, turn in enumerate(part.turns):

@@ -10,10 +10,10 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 from uuid import uuid4
 
 from agenteval.config import trust
@@ -26,13 +26,11 @@ from agenteval.report.sentences import Side
 from agenteval.store.location import Location
 from agenteval.store.sql import Part, SqlStore
 from agenteval.trial.run import Options
-from agenteval.workflows import evaluate, views
-from agenteval.workflows.evaluate import session_of
+from agenteval.workflows import views
+from agenteval.workflows.evaluate import Session, session_of
 from agenteval.workflows.stages import Plan, Quiet, digests, plan_of, policies_of
 
-if TYPE_CHECKING:
-    from agenteval.workflows.evaluate import Session
-Event = tuple[str, tuple[Any, ...]]  # a method of an Observer, or of a Progress, and its arguments
+Event = tuple[str, tuple[Any, ...]]  # the name of a method of `Shown`, and its arguments
 Order = Mapping[str, Any]  # plain values, so that another version of agenteval can read its number
 EVERY = 0.5  # seconds between two reports of a worker
 
@@ -46,7 +44,13 @@ class Telling:
     _pending: list[Event] = field(default_factory=list)
     _sent: float = 0.0
 
-    def run(self, model: str, *, trials: int, simulated: bool) -> "Telling":
+    def run(
+        self,
+        model: str,
+        *,
+        trials: int,
+        simulated: bool,
+    ) -> Self:
         self.model = model
         self._tell("run", model, trials, simulated)
         return self
@@ -69,8 +73,8 @@ class Telling:
             self.send(self._pending)
             self._pending = []
 
-    def _tell(self, what: str, *said: Any) -> None:
-        self._pending.append((what, said))
+    def _tell(self, event: str, *arguments: Any) -> None:
+        self._pending.append((event, arguments))
         if time.monotonic() - self._sent >= EVERY:
             self.flush()
 
@@ -80,18 +84,19 @@ class Worker:
 
     def play(self, order: Order, event_queue: Any) -> None:
         """Play until every trial of the run has ended. Raises UsageError and HostError."""
-        field_names = {one.name for one in fields(Part)}  # another version's may have more
-        part = Part(**{name: one for name, one in order["part"].items() if name in field_names})
+        known = Part.__dataclass_fields__.keys() & order["part"].keys()  # another version has more
+        part = Part(**{name: order["part"][name] for name in known})
         _check_like_driver(part, order)
         for url, variable in order.get("keys", ()):
             bind(url, variable)
+        # A node without the folder has no project, and is refused by its suite below.
         if Path(order["folder"]).is_dir():
             os.chdir(order["folder"])
         telling = Telling(event_queue.put_nowait_batch)
         try:
             with closing(SqlStore(order["store"])) as store:
                 plan = plan_of(Options(**order["options"]), order["store"], part=part)
-                session = evaluate.session_of(plan, store, None, telling)
+                session = session_of(plan, store, None, telling)
                 _check_suite(part, _suite_of(session), order["suite"])
                 asyncio.run(session.play())
         except UsageError as error:
@@ -118,7 +123,11 @@ def _check_like_driver(part: Part, order: Order) -> None:
         )
 
 
-def _check_suite(part: Part, own: Mapping[str, str], driver: Mapping[str, str]) -> None:
+def _check_suite(
+    part: Part,
+    own: Mapping[str, str],
+    driver: Mapping[str, str],
+) -> None:
     """Raises UsageError for what differs, by its name."""
     for name in sorted({*own, *driver}):
         if own.get(name) != driver.get(name):
@@ -128,7 +137,7 @@ def _check_suite(part: Part, own: Mapping[str, str], driver: Mapping[str, str]) 
             )
 
 
-def _suite_of(session: "Session") -> dict[str, str]:
+def _suite_of(session: Session) -> dict[str, str]:
     """Return what must be the same for all workers, by name."""
     return {
         **{f"allow list {name!r}": one for name, one in policies_of(session.stages).items()},
@@ -146,15 +155,8 @@ class Shown:
     _notes: set[str] = field(default_factory=set)
 
     def all(self, events: Sequence[Event]) -> None:
-        for kind, payload in events:
-            match kind:
-                case "note":
-                    self.note(*payload)
-                case "run":
-                    self._run(*payload)
-                case _:
-                    model, *arguments = payload
-                    _observe(self._runs[model], kind, *arguments)
+        for event, arguments in events:
+            getattr(self, event)(*arguments)
 
     def note(self, line: str) -> None:
         """Note a line once, however many workers send it."""
@@ -162,19 +164,37 @@ class Shown:
             self.progress.note(line)
         self._notes.add(line)
 
-    def _run(self, model: str, trials: int, simulated: bool) -> None:  # noqa: FBT001 -- as it was sent
+    def run(self, model: str, trials: int, simulated: bool) -> None:  # noqa: FBT001 -- as it was sent
         if model not in self._runs:
-            self._runs[model] = self.progress.run(model, trials=trials, simulated=simulated)
+            self._runs[model] = self.progress.run(
+                model,
+                trials=trials,
+                simulated=simulated,
+            )
 
+    def wrote(
+        self,
+        model: str,
+        trial: TrialKey,
+        tokens: int,
+    ) -> None:
+        self._runs[model].wrote(trial, tokens)
 
-def _observe(observer: Observer, kind: str, key: TrialKey, payload: Any) -> None:
-    match kind:
-        case "wrote":
-            observer.wrote(key, payload)
-        case "called":
-            observer.called(key, failure_class=payload)
-        case _:
-            observer.finished(key, void=payload)
+    def called(
+        self,
+        model: str,
+        trial: TrialKey,
+        failure_class: str,
+    ) -> None:
+        self._runs[model].called(trial, failure_class=failure_class)
+
+    def finished(
+        self,
+        model: str,
+        trial: TrialKey,
+        void: str,
+    ) -> None:
+        self._runs[model].finished(trial, void=void)
 
 
 # The driver.
@@ -189,7 +209,11 @@ def run_models(plan: Plan, progress: Progress | None = None) -> tuple[list[Side]
     Raises UsageError, and HostError where no worker could play.
     """
     progress, job = progress or Quiet(), plan.part or Part(1, 1)
-    job = replace(job, job=job.job or uuid4().hex, run=plan.resume.id if plan.resume else "")
+    job = replace(
+        job,
+        job=job.job or uuid4().hex,
+        run=plan.resume.id if plan.resume else "",
+    )
     plan = replace(plan, part=job)
     with closing(SqlStore(plan.store)) as store, _cluster() as ray:
         session = session_of(plan, store, None, progress)
@@ -233,7 +257,11 @@ def _processors(ray: Any) -> int:
     return found
 
 
-def shares(job: Part, processors: int, trials: int) -> list[Part]:
+def shares(
+    job: Part,
+    processors: int,
+    trials: int,
+) -> list[Part]:
     """The workers, each with its share of the trials that are played at a time."""
     workers = min(processors, trials)
     parts, before = [], 0
@@ -250,12 +278,13 @@ def _granted(plan: Plan) -> list[trust.Pair]:
     Raises UsageError.
     """
     configured, granted = load_models(roots()), []
-    for name in plan.options.model:
-        if not name.startswith(SIMULATED):
-            for one in resolve(name, configured, plan.options.base_url).per_server:
-                key_of(one)  # who may not have it is told before a worker begins
-                granted += [(one.base_url, one.api_key_env)]
-    return [pair for pair in granted if trust.may_send(pair[1], pair[0])]
+    served = [name for name in plan.options.model if not name.startswith(SIMULATED)]
+    for name in served:
+        for server in resolve(name, configured, plan.options.base_url).per_server:
+            key_of(server)  # who may not have it is told before a worker begins
+            if trust.may_send(server.api_key_env, server.base_url):
+                granted.append((server.base_url, server.api_key_env))
+    return granted
 
 
 def _order(plan: Plan, suite: Mapping[str, str]) -> Order:
@@ -271,7 +300,13 @@ def _order(plan: Plan, suite: Mapping[str, str]) -> Order:
     }
 
 
-def _play(ray: Any, order: Order, parts: Sequence[Part], display: Shown) -> None:
+def _play(
+    ray: Any,
+    order: Order,
+    parts: Sequence[Part],
+    display: Shown,
+) -> None:
+    # The queue lives where the driver does: another node may die.
     here = ray.get_runtime_context().get_node_id()
     node_affinity = import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
     event_queue = import_module("ray.util.queue").Queue(
@@ -308,6 +343,7 @@ def _follow(
         for one in over:
             part = playing.pop(one)
             error = _ended(ray, one, part)
+            # One worker that saw every trial end is enough: the others only close their parts.
             if error is None:
                 ray.wait([*playing], num_returns=len(playing), timeout=GRACE) if playing else ()
                 display.all(events())
@@ -317,10 +353,14 @@ def _follow(
             display.note(f"{error}. It is left out")
 
 
-def _ended(ray: Any, one: Any, part: Part) -> AgentevalError | None:
+def _ended(
+    ray: Any,
+    task: Any,
+    part: Part,
+) -> AgentevalError | None:
     """Return why a worker does not play; None if it played until there was no trial left."""
     try:
-        ray.get(one)
+        ray.get(task)
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, AgentevalError):
             return error.cause

@@ -45,13 +45,14 @@ def targets() -> tuple[str, ...]:
     return (*registry.dialects(), OURS)
 
 
-def written_for(policy: Policy, to: str) -> Written:
+def _written_for(policy: Policy, to: str) -> Written:
     """Return an allow list in the format `to`, one of `targets`.
 
     The result never allows less than it says in `lost`.
     """
     if to == OURS:
-        text, losses = to_toml(policy), tuple(_lost_in_ours(policy))
+        text = _to_toml(policy)
+        losses = tuple(_lost_in_ours(policy))
     elif dialect := registry.dialects().get(to):
         text, losses = dialect.write(policy)
     else:
@@ -67,7 +68,7 @@ def _lost_in_ours(policy: Policy) -> Iterator[str]:
             yield f"{rule.text}: that a * before its end stands for several words too"
 
 
-def to_toml(policy: Policy) -> str:
+def _to_toml(policy: Policy) -> str:
     """Reading it gives the same policy, and for one of ours the same digest."""
     rules = policy.bash
     texts = [rule.text for rule in rules.patterns]
@@ -132,42 +133,53 @@ def _tool(rule: ToolRule) -> dict[str, Any]:
 
 
 def _script(script: ScriptRule) -> dict[str, Any]:
-    parser = script.line.parser
-    named = {} if parser is Parser.ARGPARSE else {"parser": parser.value}
-    return {"path": script.path, "runner": " ".join(script.runner), **named, **_line(script.line)}
+    table = {"path": script.path, "runner": " ".join(script.runner)}
+    if script.line.parser is not Parser.ARGPARSE:
+        table["parser"] = script.line.parser.value
+    return table | _line(script.line)
 
 
 def _line(line: CommandLine) -> dict[str, Any]:
-    options = {option.name: option for option in line.own_options()}
-    return _filled(
-        {
-            "options": {name: _argument(option) for name, option in options.items()},
-            "positionals": [{"name": each.name, **_argument(each)} for each in line.positionals],
-            "commands": {name: _line(command) for name, command in line.commands.items()},
-            "exclusive": [list(each.names) for each in line.groups if not each.required],
-            "one_of": [list(each.names) for each in line.groups if each.required],
-        }
-    ) | _sides(line)
+    positionals = line.positionals
+    parts = {
+        "options": {option.name: _argument(option) for option in line.own_options()},
+        "positionals": [{"name": each.name, **_argument(each)} for each in positionals],
+        "commands": {name: _line(command) for name, command in line.commands.items()},
+        "exclusive": [list(group.names) for group in line.groups if not group.required],
+        "one_of": [list(group.names) for group in line.groups if group.required],
+    }
+    return _filled(parts) | _sides(line)
 
 
 def _sides(line: CommandLine) -> dict[str, Any]:
     """Return the settings in which a command line differs from the usual one."""
     usual = CommandLine.of()
-    sides = ("abbreviations", "prefix", "command_optional")
-    own = {key: getattr(line, key) for key in sides if getattr(line, key) != getattr(usual, key)}
-    return own if line.helps is None else {**own, "help": list(line.helps)}
+    own = {}
+    for key in ("abbreviations", "prefix", "command_optional"):
+        if getattr(line, key) != getattr(usual, key):
+            own[key] = getattr(line, key)
+    if line.helps is not None:
+        own["help"] = list(line.helps)
+    return own
 
 
 def _argument(argument: Argument) -> dict[str, Any]:
     count = (argument.fewest, argument.most)
-    return {
-        "kind": argument.kind.value,
-        **_filled({"choices": list(argument.choices), "aliases": list(argument.aliases)}),
-        **({} if count == (1, 1) else {"nargs": _NARGS.get(count, argument.fewest)}),
-        **({"nargs": REST} if argument.is_rest else {}),
-        **({} if argument.repeatable is None else {"repeatable": argument.repeatable}),
-        **{key: True for key in ("required", "ends") if getattr(argument, key)},
-    }
+    table: dict[str, Any] = {"kind": argument.kind.value}
+    if argument.choices:
+        table["choices"] = list(argument.choices)
+    if argument.aliases:
+        table["aliases"] = list(argument.aliases)
+    if argument.is_rest:
+        table["nargs"] = REST
+    elif count != (1, 1):
+        table["nargs"] = _NARGS.get(count, argument.fewest)
+    if argument.repeatable is not None:
+        table["repeatable"] = argument.repeatable
+    for key in ("required", "ends"):
+        if getattr(argument, key):
+            table[key] = True
+    return table
 
 
 # Failure classes.
@@ -193,30 +205,29 @@ def page_of(name: str) -> str:
         near = Names(known_classes()).nearest(name)
         cure = f"did you mean {near}?" if near else "agenteval explain lists them all"
         raise UsageError(f"no failure class {name!r}: {cure}")
-    return malformed_page(entry) if isinstance(entry, MalformedKind) else page(entry)
+    if isinstance(entry, MalformedKind):
+        return malformed_page(entry)
+    return page(entry)
 
 
 def lint(given: str) -> list[Remark]:
     """Return the faults of the rules of an allow list in any format. Raises UsageError."""
-    policy, classes = load_any(given, roots=roots()), {one.id for one in failure_classes()}
-    unknown = "there is no such failure class; `agenteval explain` lists them"
-    return [
-        *remarks_on(policy),
-        *(
-            Remark(f"stated {name}", Trouble.NEVER, unknown)
-            for name in sorted(policy.stated - classes)
-        ),
-    ]
+    policy = load_any(given, roots=roots())
+    reason = "there is no such failure class; `agenteval explain` lists them"
+    unknown = sorted(policy.stated - {entry.id for entry in failure_classes()})
+    remarks = [Remark(f"stated {name}", Trouble.NEVER, reason) for name in unknown]
+    return [*remarks_on(policy), *remarks]
 
 
 def convert(given: str, to: str) -> Written:
     """An allow list as another harness writes it. Raises UsageError."""
-    return written_for(load_any(given, roots=roots()), to)
+    return _written_for(load_any(given, roots=roots()), to)
 
 
 # Calls as lines of JSON.
 
 Judge = Callable[[ToolCall], Verdict]
+Judged = tuple[ToolCall, Verdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,9 +292,11 @@ def _is_document(line: str, rest: _Numbered) -> bool:
 
     An object on a line of its own is not part of one, unless it is indented or ends a list.
     """
-    if (closing := _CLOSING.get(line.strip())) is None:
+    closing = _CLOSING.get(line.strip())
+    if closing is None:
         return False
-    indent, inside = line[: len(line) - len(line.lstrip())], False
+    indent = line[: len(line) - len(line.lstrip())]
+    inside = False
     while (inner := rest.ahead(0)) is not None:
         is_deeper = inner.startswith((f"{indent} ", f"{indent}\t"))
         if not is_deeper and _is_object(inner) and (rest.ahead(1) or "").strip() != closing:
@@ -327,36 +340,42 @@ def _without_call(content: object) -> str:
     return 'expected "command" (a string), or "name" and "arguments"'
 
 
-def judge_by(allowlist: str, *, only_bash: bool) -> Judge:
-    """Judges by an allow list of any format, by name or path. Raises UsageError."""
-    return judge_many(load_any(allowlist, roots=roots(), only_bash=only_bash))
+def classify(
+    calls: Iterable[ToolCall | BadLine],
+    allowlist: str,
+    *,
+    only_bash: bool = False,
+    second_reader: bool = False,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Iterator[Judged | BadLine]:
+    """Yield each call with its verdict, and bad lines as they are, in their order.
+
+    `allowlist` is a name or path of any format; with `only_bash` it may have no rules for other
+    tools. The second reader may object to an allowed command, as it may in a run. `warn` is called
+    with a line for each key of the list's file that the verdicts do not follow. Raises UsageError.
+    """
+    policy = load_any(
+        allowlist,
+        roots=roots(),
+        only_bash=only_bash,
+    )
+    for line in policy_warnings(allowlist, policy):
+        warn(line)
+    with _judge_of(policy, second_reader=second_reader) as judge:
+        for call in calls:
+            yield call if isinstance(call, BadLine) else (call, judge(call))
 
 
 @contextmanager
-def judging(
-    allowlist: str,
-    *,
-    only_bash: bool,
-    second_reader: bool,
-    warn: Callable[[str], None],
-) -> Iterator[Judge]:
-    """Yield a judge as `judge_by` makes it, with the second reader if wanted.
-
-    The second reader may object to an allowed command, as it may in a run. `warn` is called with a
-    line for each key of the list's file that the verdicts do not follow.
-    """
-    policy = load_any(allowlist, roots=roots(), only_bash=only_bash)
-    for line in policy_warnings(allowlist, policy):
-        warn(line)
+def _judge_of(policy: Policy, *, second_reader: bool) -> Iterator[Judge]:
     judge = judge_many(policy)
-    if second_reader:
-        denied = partial(deny, policy=policy)
-        from agenteval.play import second_reader as play_second_reader  # noqa: PLC0415 -- start-up: few need it
-
-        with play_second_reader.objecting(judge, denied) as judge:
-            yield judge
-    else:
+    if not second_reader:
         yield judge
+        return
+    from agenteval.play.second_reader import objecting  # noqa: PLC0415 -- start-up: few need it
+
+    with objecting(judge, partial(deny, policy=policy)) as judge_or_object:
+        yield judge_or_object
 
 
 def row_name(taxonomy: str) -> Callable[[str], str]:
@@ -366,7 +385,12 @@ def row_name(taxonomy: str) -> Callable[[str], str]:
 
 def text_of(file: BinaryIO) -> TextIO:
     # Lines end in \n only: a carriage return is part of a command, as it is to bash.
-    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
+    return io.TextIOWrapper(
+        file,
+        encoding="utf-8-sig",
+        errors="surrogateescape",
+        newline="\n",
+    )
 
 
 def bounded_lines(file: TextIO) -> Iterator[str]:

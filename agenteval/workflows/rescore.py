@@ -25,7 +25,13 @@ from agenteval.trial.trial import AgentPart, CallRecord, Execution, Trial
 from agenteval.workflows.stages import arm_played, judges, load_stages, policies_of
 
 
-def rescore(run: str, store: str, *, allowlist: str | None = None, own: bool = False) -> Rescored:
+def rescore(
+    run: str,
+    store: str,
+    *,
+    allowlist: str | None = None,
+    own: bool = False,
+) -> Rescored:
     """Judge a run's stored calls again; both judgements are kept, and the new one is in force.
 
     They are judged by `allowlist`, in any format. With `own`, it is by today's version of the lists
@@ -46,13 +52,14 @@ def rescore(run: str, store: str, *, allowlist: str | None = None, own: bool = F
 
 def policy_names() -> Sequence[str]:
     """Return the names of the project's allow lists and the shipped ones."""
-    names = set()
-    for root in roots():
-        names |= {file.stem for file in (root / FOLDER).glob("*.toml")}
-    return sorted(names)
+    return sorted({file.stem for root in roots() for file in (root / FOLDER).glob("*.toml")})
 
 
-def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
+def otherwise(
+    run: Run,
+    trial: Trial,
+    allowlist: str,
+) -> Mapping[Spot, Verdict]:
     """Return the verdicts of this allow list on a trial's calls; nothing is stored.
 
     The list must be one of `policy_names`, as a web page may choose it. Raises UsageError.
@@ -63,24 +70,18 @@ def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
             f"{FOLDER}/ of the project"
         )
     judging = Judging.of(run, {trial.scenario}, allowlist)
-    if gone := _unknown_agents(judging, trial):
-        raise UsageError(
-            f"{trial.scenario} has no sub-agent {gone[0]!r} any more, which made calls"
-        )
-    place = Place(trial.scenario, trial.seed, "", trial.number)
+    stage = judging.stages.get(trial.scenario)
+    for part in trial.agents:
+        if stage and part.calls and part.name not in stage.agents:
+            raise UsageError(
+                f"{trial.scenario} has no sub-agent {part.name!r} any more, which made calls"
+            )
     verdicts = {}
     for label, call, record in calls_in_order(trial):
-        agent = label.rpartition("/")[0]
+        place = Place(trial.scenario, trial.seed, label.rpartition("/")[0], trial.number)
         spot = (label, record.turn, record.position)
-        verdicts[spot], _ = judging.judged(replace(place, agent=agent), call, record)
+        verdicts[spot], _ = judging.judged(place, call, record)
     return verdicts
-
-
-def _unknown_agents(judging: "Judging", trial: Trial) -> Sequence[str]:
-    """Return the sub-agents of the trial that its scenario no longer has."""
-    stage = judging.stages.get(trial.scenario)
-    known = stage.agents if stage else ()
-    return [part.name for part in trial.agents if stage and part.calls and part.name not in known]
 
 
 def calls_in_order(trial: Trial) -> Iterator[tuple[str, ToolCall, CallRecord]]:
@@ -114,6 +115,7 @@ def _in_force(run: Run, stages: Sequence[Stage]) -> Policy | None:
     problem = _changed(run, stages)
     if not problem:
         return None
+    # With one list for all scenarios it may be one that was given in place of theirs.
     for name in run.policies if len(run.policies) == 1 else ():
         with suppress(UsageError):  # rules of another harness are not found by their name
             other = load_any(name, roots=roots())
@@ -127,11 +129,11 @@ def _in_force(run: Run, stages: Sequence[Stage]) -> Policy | None:
 
 def _changed(run: Run, stages: Sequence[Stage]) -> str:
     """Return the first thing that judged the run and is not the same any more; empty if none."""
-    lists, current = policies_of(stages), judges(stages)
+    lists = policies_of(stages)
     for name, digest in _that_judged(run, stages).items():
         if lists.get(name) != digest:
             return f"allow list {name!r}, which judged it, is not there as it was"
-    for agent, digest in current.items():
+    for agent, digest in judges(stages).items():
         if run.judged.get(agent, digest) != digest:
             return f"another allow list judges {agent!r} now than did then"
     return ""
@@ -144,9 +146,9 @@ def _that_judged(run: Run, stages: Sequence[Stage]) -> Mapping[str, str]:
     for agent, digest in run.judged.items():
         if agent.partition(":")[0] in names:
             digests.add(digest)
-    return {
-        name: digest for name, digest in run.policies.items() if digest in digests or not digests
-    }
+    # Older versions did not store which list judged whom: then all of them count.
+    digests = digests or {*run.policies.values()}
+    return {name: digest for name, digest in run.policies.items() if digest in digests}
 
 
 @dataclass(slots=True)
@@ -169,11 +171,15 @@ class Judging:
         own: bool = False,
     ) -> Self:
         """Return the judging for `rescore`. Raises UsageError if its allow lists are missing."""
+        if run.source is not None and allowlist is None:  # their own rules are not stored
+            raise UsageError(
+                f"{run.id}: it was read from logs: name what judges it with --allowlist"
+            )
+        other = load_any(allowlist, roots=roots()) if allowlist else None
         if run.source is not None:
-            return cls(run, {}, _policy_for_logs(run, allowlist))
+            return cls(run, {}, other)
         begun = run.options.allowlist if run.options and not allowlist else ""
         loaded = load_stages(sorted(scenarios), _arm(run), allowlist=begun)
-        other = load_any(allowlist, roots=roots()) if allowlist else None
         if not allowlist and not own:
             other = _in_force(run, loaded)
         return cls(run, {stage.scenario.name: stage for stage in loaded}, other)
@@ -203,39 +209,49 @@ class Judging:
     def world(self, place: Place) -> World:
         if place.scenario not in self.stages:
             return UNKNOWN_WORLD
+        # Calls of a trial come in order, and each new trial begins with the files of its fixture.
         if self._trial != place.trial:
             self._trial = place.trial
             self._world = World(frozenset(self.stages[place.scenario].files(place.seed)))
         return self._world
 
-    def judged(self, place: Place, call: ToolCall, record: CallRecord) -> tuple[Verdict, str]:
-        policy, world = self.policy(place), self.world(place)
+    def judged(
+        self,
+        place: Place,
+        call: ToolCall,
+        record: CallRecord,
+    ) -> tuple[Verdict, str]:
+        policy = self.policy(place)
+        world = self.world(place)
         own_call = self.own_call(place, call)
+        # A tool that was not offered is denied, whatever the list says of it.
         if own_call is None:
             return deny(call, replace(policy, tools={}), world), policy.digest
         if record.execution is not None and place.scenario in self.stages:
             self._world = _after(world, own_call, record.execution, _arm(self.run))
         verdict = judge(own_call, policy, world)
+        # The second reader's objection was stored with the call, and stands.
         if verdict.allowed and record.objection:
             verdict = deny(own_call, policy, world, objection=record.objection)
         return verdict, policy.digest
 
 
-def _policy_for_logs(run: Run, allowlist: str | None) -> Policy:
-    """Return the policy that judges the calls of logs, whose own rules are not stored with them."""
-    if allowlist is None:
-        raise UsageError(f"{run.id}: it was read from logs: name what judges it with --allowlist")
-    return load_any(allowlist, roots=roots())
-
-
-def _after(world: World, call: ToolCall, done: Execution, arm: Arm) -> World:
+def _after(
+    world: World,
+    call: ToolCall,
+    done: Execution,
+    arm: Arm,
+) -> World:
     """The world with what this call wrote, and with the file that keeps what was not shown."""
-    saved, written = dict.fromkeys(world.saved, ""), world.written
+    saved = dict.fromkeys(world.saved, "")
     if call.name == BASH:
         shown_part(done.output, arm.cut, saved)
-    if done.exit_code == 0:
-        written = written | {*files_written(call, world.root)}
-    return replace(world, saved=frozenset(saved), written=written)
+    written = files_written(call, world.root) if done.exit_code == 0 else ()
+    return replace(
+        world,
+        saved=frozenset(saved),
+        written=world.written.union(written),
+    )
 
 
 def _arm(run: Run) -> Arm:

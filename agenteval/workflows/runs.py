@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from itertools import count
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from agenteval.errors import AgentevalError, UsageError
 from agenteval.stats.incidence import Change, Point, changes, points
-from agenteval.stats.rates import Layout, Rate, clustered
+from agenteval.stats.rates import Estimand, Layout, Rate, clustered
 from agenteval.store import sql
 from agenteval.store.location import SCHEMA, Location, Query, decoded, passed_over, resolve_name
 from agenteval.store.sql import opened
@@ -29,7 +30,7 @@ from agenteval.store.summaries import (
 )
 from agenteval.trial.call import Outcome
 from agenteval.trial.text import Name, as_name, without_log_commands
-from agenteval.trial.trial import Cluster
+from agenteval.trial.trial import Cluster, ErrorCounts
 
 
 class Listing(NamedTuple):
@@ -56,20 +57,55 @@ def listing(
     if or_none and not where.is_there:
         return Listing(str(where))
     with opened(store) as query:
-        runs = []
-        for run in listed(query):
-            is_of_label = label is None or label in run.labels
-            if is_of_label and (model or "") in run.model and is_wanted(run.started):
-                runs.append(run)
-        return Listing(str(where), runs, listed_tables(query))
+        runs, tables = listed(query), listed_tables(query)
+    if label is not None:
+        runs = [run for run in runs if label in run.labels]
+    runs = [run for run in runs if (model or "") in run.model and is_wanted(run.started)]
+    return Listing(str(where), runs, tables)
+
+
+class _CountedTrial(Protocol):
+    """A trial that is not void, with its calls and its errors by class."""
+
+    @property
+    def scenario(self) -> str: ...
+    @property
+    def calls(self) -> int: ...
+    @property
+    def errors(self) -> Mapping[str, int]: ...
+
+
+class _ErrorRates(NamedTuple):
+    """The errors of a run, of all its calls: all of them, and those of each class."""
+
+    total: Rate
+    by_class: Mapping[str, Rate]
+
+
+def rate_errors(
+    trials: Sequence[_CountedTrial],
+    about: Estimand = Estimand.THESE,
+) -> _ErrorRates:
+    """Return the error rates of these trials, with intervals for this estimand."""
+    counts = ErrorCounts.added([(trial.calls, trial.errors) for trial in trials])
+    scenarios = [trial.scenario for trial in trials]
+    by_class = {}
+    for name in counts.by_class:
+        by_class[name] = _rate(counts.clusters(name), scenarios, about)
+    return _ErrorRates(_rate(counts.total(), scenarios, about), by_class)
+
+
+def _rate(
+    clusters: Sequence[Cluster],
+    scenarios: Sequence[str],
+    about: Estimand = Estimand.THESE,
+) -> Rate:
+    return clustered(clusters, Layout(about, scenarios))
 
 
 def errors_of(run: Listed) -> Rate:
-    """Return the errors of its calls, with the estimand of its scenarios, as `show RUN` does.
-
-    n is 0 if the run was not judged.
-    """
-    return clustered(run.errors, Layout(scenarios=run.played)) if run.judged else Rate(0, 0)
+    """Return all errors of a listed run; n is 0 if it was not judged."""
+    return _rate(run.errors, run.played) if run.judged else Rate(0, 0)
 
 
 def reached(run: Listed) -> Rate:
@@ -99,7 +135,14 @@ def chosen(words: Sequence[str], store: str) -> _ChosenRuns:
     return _ChosenRuns(ids, notes)
 
 
-def tag(word: str, labels: Sequence[str], note: str | None, store: str, *, off: bool) -> str:
+def tag(
+    word: str,
+    labels: Sequence[str],
+    note: str | None,
+    store: str,
+    *,
+    off: bool,
+) -> str:
     """Label a run, or take labels `off` it; its id. Raises UsageError."""
     for label in labels:
         if as_name(label) != label:
@@ -171,11 +214,16 @@ def vacuumed(store: str) -> tuple[int, int]:
     return before, upkeep.size(store)
 
 
-def exported(ids: Sequence[str], file: Path, store: str) -> None:
+def exported(
+    ids: Sequence[str],
+    file: Path,
+    store: str,
+) -> None:
     """Write runs into a new store of their own. Raises UsageError for a file that is there."""
     if file.exists():
         raise UsageError(f"--file {file}: is there already. Name a new file, or move that one away")
     try:
+        # An empty store is made first: its errors are about the new file, those below about both.
         with _named(f"--file {file}", file):
             sql.SqlStore(str(file)).close()
         _copy(store, str(file), ids)
@@ -208,7 +256,11 @@ def every_id(store: str) -> Sequence[str]:
         return [*(run.id for run in known_runs(query)), *tables_known(query)]
 
 
-def _copy(source: str, target: str, ids: Sequence[str]) -> None:
+def _copy(
+    source: str,
+    target: str,
+    ids: Sequence[str],
+) -> None:
     with closing(sql.SqlStore(target)) as written:
         from agenteval.store import upkeep  # noqa: PLC0415 -- start-up: an ORM
 
@@ -243,7 +295,13 @@ class Series:
     changes: Sequence[Change]
 
 
-def trend(store: str, by: By, *, model: str = "", simulated: bool = False) -> Trend:
+def trend(
+    store: str,
+    by: By,
+    *,
+    model: str = "",
+    simulated: bool = False,
+) -> Trend:
     """Return the trend of the models with `model` in their names.
 
     Raises UsageError for a store that is not there.
@@ -259,12 +317,17 @@ def trend(store: str, by: By, *, model: str = "", simulated: bool = False) -> Tr
                 of_model.setdefault(trial.label, []).append(trial.cluster)
             else:
                 left_out += 1
+    # Changes are corrected for all boundaries that are looked at, whatever the model.
     boundaries = sum(len(clusters) - 1 for clusters in clusters_of.values())
     series_of = {name: _series(by, clusters_of[name], boundaries) for name in sorted(clusters_of)}
     return Trend(by, series_of, left_out, judged_since)
 
 
-def _series(by: By, clusters: Mapping[str, Sequence[Cluster]], boundaries: int) -> Series:
+def _series(
+    by: By,
+    clusters: Mapping[str, Sequence[Cluster]],
+    boundaries: int,
+) -> Series:
     # The newest trial comes first, and a series has them as they were played.
     ordered = {label: clusters[label][::-1] for label in sorted(clusters, key=_key)}
     if by == "model":
@@ -282,7 +345,13 @@ class _Labelled:
     is_judged_since: bool = False
 
 
-def _labelled(query: Query, by: By, model: str, *, simulated: bool) -> Sequence[_Labelled]:
+def _labelled(
+    query: Query,
+    by: By,
+    model: str,
+    *,
+    simulated: bool,
+) -> Sequence[_Labelled]:
     """Return the trials of these models, the newest first.
 
     Of a session that was judged again, all judgements but one are marked. That is the one with
@@ -302,6 +371,7 @@ def _labelled(query: Query, by: By, model: str, *, simulated: bool) -> Sequence[
             "model": name,
             "version": version or decoded(card).get("server_version", ""),
         }[by]
+        # A played run is always judged; one out of logs if they record denials or a list was given.
         is_judged = bool(not log or log["judged"] or decoded(policies))
         cluster = (sum(decoded(errors).values()), calls)
         trial = _Labelled(name, label if is_judged else "", cluster)
@@ -311,24 +381,28 @@ def _labelled(query: Query, by: By, model: str, *, simulated: bool) -> Sequence[
     return trials
 
 
-def _keep_longest(trial: _Labelled, place: _Place, in_force: dict[_Place, _Labelled]) -> None:
-    rival = in_force.get(place)
-    if rival is None or trial.cluster[1] > rival.cluster[1]:
+def _keep_longest(
+    trial: _Labelled,
+    place: _Place,
+    in_force: dict[_Place, _Labelled],
+) -> None:
+    rival = in_force.setdefault(place, trial)
+    if rival is trial:
+        return
+    if trial.cluster[1] > rival.cluster[1]:
         in_force[place] = trial
-        if rival:
-            rival.is_judged_since = True
+        rival.is_judged_since = True
     else:
         trial.is_judged_since = True
 
 
 def _day(began: float | None, started: str) -> str:
     """In UTC. A session that does not tell its time has none, and a damaged time is none."""
-    if began is None and not started:
-        return ""
     try:
-        at = (
-            datetime.fromisoformat(started) if began is None else datetime.fromtimestamp(began, UTC)
-        )
+        if began is None:
+            at = datetime.fromisoformat(started)  # an empty text is a ValueError, too
+        else:
+            at = datetime.fromtimestamp(began, UTC)
         return at.astimezone(UTC).date().isoformat()
     except (ValueError, OverflowError, OSError):
         return ""
@@ -344,11 +418,8 @@ def _week(day: str) -> str:
 
 def _key(label: str) -> tuple[tuple[bool, int, str], ...]:
     """Return what a label is sorted by: 1.10 comes behind 1.9."""
-    parts = []
-    for part in label.replace("-", ".").split("."):
-        is_number = part.isdecimal()
-        parts.append((is_number, int(part) if is_number else 0, part))
-    return tuple(parts)
+    parts = label.replace("-", ".").split(".")
+    return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts)
 
 
 _GAUGES: Mapping[str, tuple[str, Callable[[Rate], float]]] = {
@@ -380,10 +451,9 @@ def _distinct(texts: Iterable[str]) -> Iterator[Name]:
     used: set[Name] = set()
     for text in texts:
         name = label = as_name(without_log_commands(text))
-        number = 1
+        numbers = count(2)
         while label in used:
-            number += 1
-            label = as_name(f"{name} ({number})")
+            label = as_name(f"{name} ({next(numbers)})")
         used.add(label)
         yield label
 

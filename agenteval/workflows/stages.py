@@ -51,7 +51,11 @@ def under(arm: Arm, stage: Stage) -> Stage:
         for name, policy in stage.agents.items()
     }
     policy = judging(arm, stage.policy).offering(arm.offered(stage.scenario.tools))
-    return replace(stage, policy=policy, agents=agents)
+    return replace(
+        stage,
+        policy=policy,
+        agents=agents,
+    )
 
 
 def _offered_by(stage: Stage, setting: Setting) -> list[ToolSchema]:
@@ -60,37 +64,41 @@ def _offered_by(stage: Stage, setting: Setting) -> list[ToolSchema]:
     return schemas(setting.profile, setting.arm.offered(stage.scenario.tools, visible=shown))
 
 
-def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> ArmCard:
+def _arm_card(
+    stages: Sequence[Stage],
+    setting: Setting,
+    harness: str = "",
+) -> ArmCard:
     """Return the card of the arm that a run stores.
 
     Its length is the median over the first requests of the scenarios, in tokens. With a `harness`,
     everything but the rules and the judge is the real program's own.
     """
-    if harness:
-        card = setting.card(classes=len(failure_classes()), tokens=0)
-        own = "its own prompt, tools, results and denials"
-        named = f"{REAL}{harness}"
-        return _judged(
-            replace(card, name=named, words=harness, denials="its own", summary=own), stages
-        )
     lengths = []
-    for stage in stages:
+    for stage in () if harness else stages:
         tools = _offered_by(stage, setting)
         words = (message.content for message in posed(stage.scenario, 0, setting).messages)
         lengths.append(sum(map(len, words)) + len(json.dumps(tools)))
-    tokens = round(median(lengths) / setting.per_token)
-    return _judged(setting.card(classes=len(failure_classes()), tokens=tokens), stages)
-
-
-def _judged(card: ArmCard, stages: Sequence[Stage]) -> ArmCard:
-    """With whose rules judge where the user's own stand in place of the scenarios'."""
+    tokens = round(median(lengths or [0]) / setting.per_token)
+    card = setting.card(classes=len(failure_classes()), tokens=tokens)
+    if harness:
+        card = replace(
+            card,
+            name=f"{REAL}{harness}",
+            words=harness,
+            denials="its own",
+            summary="its own prompt, tools, results and denials",
+        )
+    # The engine of the user's own rules, where they stand in place of the scenarios'.
     engines = {stage.policy.engine.name for stage in stages if stage.policy.engine}
-    if len(engines) != 1:
-        return card
-    return replace(card, engine=engines.pop())
+    return replace(card, engine=engines.pop()) if len(engines) == 1 else card
 
 
-def cost_told(stages: Sequence[Stage], setting: Setting, trials: int) -> str:
+def cost_told(
+    stages: Sequence[Stage],
+    setting: Setting,
+    trials: int,
+) -> str:
     """Return the line that states the least cost of filling prompts up, for use before a run."""
     requests = trials * sum(len(stage.scenario.solution) + 1 for stage in stages)
     return (
@@ -149,7 +157,12 @@ def stored_run(run_id: str, store: str) -> Run:
     return run
 
 
-def agreed(run: Run, options: Options, given_names: Sequence[str], who: str = "") -> Options:
+def agreed(
+    run: Run,
+    options: Options,
+    given_names: Sequence[str],
+    who: str = "",
+) -> Options:
     """Return the options of the run. Raises UsageError if one that was given contradicts them.
 
     `who` would go on with it, here and below: --resume, or a shard.
@@ -176,18 +189,15 @@ def _option_text(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
-    """The current scenarios and judges; `judged`, `policies` and `scenarios` are as in `Run`."""
+def check_same(
+    run: Run,
+    now: Run,
+    who: str,
+) -> None:
+    """Raises UsageError for what is no longer as it was when the run began, by its name.
 
-    policies: Mapping[str, str]
-    judged: Mapping[str, str]
-    scenarios: Mapping[str, str]
-    protocol: str
-
-
-def check_same(run: Run, now: Suite, who: str) -> None:
-    """Raises UsageError for what is no longer as it was when the run began, by its name."""
+    Compared are the digests of allow lists and scenarios and the protocol of the prompt.
+    """
     _check_lists(run, now, who)
     for name in sorted({*run.scenarios, *now.scenarios}):
         if run.scenarios.get(name) != now.scenarios.get(name):
@@ -199,7 +209,11 @@ def check_same(run: Run, now: Suite, who: str) -> None:
         )
 
 
-def _check_lists(run: Run, now: Suite, who: str) -> None:
+def _check_lists(
+    run: Run,
+    now: Run,
+    who: str,
+) -> None:
     for name, digest in run.policies.items():
         if now.policies.get(name, digest) != digest:
             raise UsageError(f"{who}: allow list {name!r} has changed. {BEGIN_ANEW}")
@@ -212,25 +226,31 @@ def _check_lists(run: Run, now: Suite, who: str) -> None:
         )
 
 
-def serve_on(run: Run, card: ModelCard, store: SqlStore, who: str = "") -> None:
-    """The run names the servers that go on with it, too. Raises UsageError as `check_served`."""
-    _check_served(run, card, who)
-    if not card.simulated:  # that server is at another port each time
-        store.served_at(run.id, card.base_url)
+def serve_on(
+    run: Run,
+    card: ModelCard,
+    store: SqlStore,
+    who: str = "",
+) -> None:
+    """Add the servers that go on with a run to those that it names.
 
-
-def _check_served(run: Run, card: ModelCard, who: str = "") -> None:
-    """Raises UsageError when another model, or another way to query it, would resume the run."""
-    who = who or _resuming(run)
+    Raises UsageError when another model, or another way to query it, would go on with it.
+    """
     # A server may come back at another port, and is asked what it does only before a run.
-    there = replace(run.model, base_url=card.base_url, seen=card.seen)
+    there = replace(
+        run.model,
+        base_url=card.base_url,
+        seen=card.seen,
+    )
     for field in fields(ModelCard):
         now, before = getattr(card, field.name), getattr(there, field.name)
         if now != before:
             raise UsageError(
-                f"{who}: {field.name} of model {card.name!r} is {now!r} now and was "
-                f"{before!r}. {BEGIN_ANEW}"
+                f"{who or _resuming(run)}: {field.name} of model {card.name!r} is {now!r} now and "
+                f"was {before!r}. {BEGIN_ANEW}"
             )
+    if not card.simulated:  # that server is at another port each time
+        store.served_at(run.id, card.base_url)
 
 
 def digests(stages: Sequence[Stage]) -> Mapping[str, str]:
@@ -239,6 +259,7 @@ def digests(stages: Sequence[Stage]) -> Mapping[str, str]:
 
 
 def _digest(stage: Stage) -> str:
+    # The files of one seed stand for the fixture: all seeds are made by the same scripts.
     parts = hashlib.sha256(repr(stage.scenario).encode())
     for path, content in sorted(stage.files(0).items()):
         parts.update(f"\n{path}\n".encode() + hashlib.sha256(content).digest())
@@ -256,9 +277,19 @@ def policies_of(stages: Sequence[Stage]) -> Mapping[str, str]:
     }
 
 
-def check_unchanged(run: Run, stages: Sequence[Stage], setting: Setting) -> None:
+def check_unchanged(
+    run: Run,
+    stages: Sequence[Stage],
+    setting: Setting,
+) -> None:
     """Raises UsageError for what is no longer as it was when the run began, by its name."""
-    now = Suite(policies_of(stages), judges(stages), digests(stages), setting.protocol)
+    now = replace(
+        run,
+        policies=policies_of(stages),
+        judged=judges(stages),
+        scenarios=digests(stages),
+        protocol=setting.protocol,
+    )
     check_same(run, now, _resuming(run))
 
 
@@ -290,10 +321,9 @@ class Plan:
         return self.part.others_before(first) if self.part else 0
 
 
-def new_run(  # noqa: PLR0913 -- what its numbers depend on
+def new_run(  # noqa: PLR0913, PLR0917 -- what its numbers depend on
     plan: Plan,
     stages: Sequence[Stage],
-    *,
     card: ModelCard,
     sandbox: str,
     setting: Setting,
@@ -315,10 +345,15 @@ def new_run(  # noqa: PLR0913 -- what its numbers depend on
         taxonomy=TAXONOMY_VERSION,
         policies=policies_of(stages),
         judged=judges(stages),
-        options=replace(options, model=[card.name], sandbox=sandbox, concurrency=str(level)),
+        options=replace(
+            options,
+            model=[card.name],
+            sandbox=sandbox,
+            concurrency=str(level),
+        ),
         scenarios=digests(stages),
         per_token=setting.per_token,
-        arm=arm_card(stages, setting, options.harness),
+        arm=_arm_card(stages, setting, options.harness),
     )
 
 
@@ -373,6 +408,7 @@ def plan_of(  # noqa: PLR0913 -- what a run is asked for, and each has a default
     arm = arm_of(options.harness) if options.harness else options.arm
     setting = load_setting(arm, options.prompt_variant, options.rules, options.context)
     setting = replace(setting, arm=arm_played(options))
+    # What an arm leaves open is stored as it was played, not as it may be read later.
     options = replace(options, prompt_variant=options.prompt_variant or setting.arm.rules)
     return Plan(options, setting, store, begun, retry_void, power, part)
 
@@ -413,31 +449,26 @@ def load_stages(
     The rules `more` are added to each allow list; `allowlist`, in any format, replaces them all.
     """
     where = roots()
-    scenarios = load_scenarios(targets, roots=where)
-    played = {one.name: [each for each in one.agents if not each.program] for one in scenarios}
-    names = {scenario.policy for scenario in scenarios}
-    names |= {agent.policy for agents in played.values() for agent in agents}
     own = load_any(allowlist, roots=where) if allowlist else None
-    policies = {
-        name: relaxed(own or load_policy(name, roots=where, by_user=False), more) for name in names
-    }
-    for scenario in scenarios:
+    policies: dict[str, Policy] = {}
+    stages = []
+    for scenario in load_scenarios(targets, roots=where):
         files = load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
-        judging = {scenario.policy, *(agent.policy for agent in played[scenario.name])}
-        for name in judging if own is None else ():
-            check_scripts(policies[name], find(name, where), scenario, files)
-    return tuple(
-        under(
-            arm,
-            Stage(
-                scenario,
-                policies[scenario.policy],
-                partial(load_fixture, scenario, roots=where),
-                {one.name: policies[one.policy] for one in played[scenario.name]},
-            ),
+        agents = {agent.name: agent.policy for agent in scenario.agents if not agent.program}
+        for name in {scenario.policy, *agents.values()}:
+            if name not in policies:
+                policy = own or load_policy(name, roots=where, by_user=False)
+                policies[name] = relaxed(policy, more)
+            if own is None:
+                check_scripts(policies[name], find(name, where), scenario, files)
+        stage = Stage(
+            scenario,
+            policies[scenario.policy],
+            partial(load_fixture, scenario, roots=where),
+            {agent: policies[name] for agent, name in agents.items()},
         )
-        for scenario in scenarios
-    )
+        stages.append(under(arm, stage))
+    return tuple(stages)
 
 
 def judges(stages: Sequence[Stage]) -> dict[str, str]:
@@ -449,7 +480,11 @@ def judges(stages: Sequence[Stage]) -> dict[str, str]:
     }
 
 
-async def measured(model: Model, stage: Stage, setting: Setting) -> Setting:
+async def measured(
+    model: Model,
+    stage: Stage,
+    setting: Setting,
+) -> Setting:
     """The setting with the characters that this model's tokenizer puts into a token.
 
     Asks once with a prompt of the wanted length and reads the server's own count; a server that

@@ -73,18 +73,31 @@ def whole(sides: Sequence[Side]) -> list[Run]:
     return runs
 
 
-def _side(query: Query, name: str, store: str, where: str) -> Side:
+def _side(
+    query: Query,
+    name: str,
+    store: str,
+    where: str,
+) -> Side:
     run, summaries = _summarized(query, name, where)
     transcripts = partial(_transcripts, store, run.id)
     return Side.of_stored(run, summaries, tallied(query, run.id), transcripts)
 
 
-def _summarized(query: Query, name: str, where: str) -> tuple[Run, Sequence[TrialSummary]]:
+def _summarized(
+    query: Query,
+    name: str,
+    where: str,
+) -> tuple[Run, Sequence[TrialSummary]]:
     run, summaries = read.summarized(query, name, where=where)
     return replace(run, rejudged=rejudged(query, run.id)), summaries
 
 
-def _transcripts(store: str, run: str, worlds: Sequence[World]) -> Iterator[Trial]:
+def _transcripts(
+    store: str,
+    run: str,
+    worlds: Sequence[World],
+) -> Iterator[Trial]:
     with opened(store) as query:
         yield from read.transcripts(query, run, worlds)
 
@@ -92,15 +105,34 @@ def _transcripts(store: str, run: str, worlds: Sequence[World]) -> Iterator[Tria
 # Views of runs, alone and compared.
 
 
-def view_of(runs: Sequence[Side], taxonomy: str, about: str | None = None) -> View:
-    return build_view(runs, classes=class_texts(), fold=fold(taxonomy), about=declared(about))
+def view_of(
+    runs: Sequence[Side],
+    taxonomy: str,
+    about: str | None = None,
+) -> View:
+    return build_view(
+        runs,
+        classes=class_texts(),
+        fold=fold(taxonomy),
+        about=declared(about),
+    )
 
 
-def as_compared(runs: Sequence[Side], view: View, taxonomy: str, about: str | None = None) -> View:
+def as_compared(
+    runs: Sequence[Side],
+    view: View,
+    taxonomy: str,
+    about: str | None = None,
+) -> View:
     """The view of one run as it is; of several with all claims that `compare` makes of them."""
     if len(runs) < 2:
         return view
-    return build_comparison(runs, classes=class_texts(), fold=fold(taxonomy), about=declared(about))
+    return build_comparison(
+        runs,
+        classes=class_texts(),
+        fold=fold(taxonomy),
+        about=declared(about),
+    )
 
 
 def of_verdict(gate: GateView, store: str) -> View:
@@ -113,12 +145,18 @@ def of_verdict(gate: GateView, store: str) -> View:
     return view_of(sides(names, store), "full")
 
 
-def models_of(names: Sequence[str], store: str, *, calls: bool) -> list[Side]:
+def models_of(
+    names: Sequence[str],
+    store: str,
+    *,
+    calls: bool,
+) -> list[Side]:
     """Return two or more models; `calls` says if the view needs facts that only their calls hold.
 
     Raises UsageError.
     """
     compared_sides = []
+    # Files alone need no store, which may not be there.
     if all(name.endswith(".csv") for name in names):
         for name in names:
             compared_sides += _of_file(name)
@@ -126,19 +164,15 @@ def models_of(names: Sequence[str], store: str, *, calls: bool) -> list[Side]:
         with opened(store) as query:
             for name in names:
                 compared_sides += _sides(name, query, store, calls=calls)
-    _check_apart([side.run.id for side in compared_sides if side.run])
+    counts = Counter(side.run.id for side in compared_sides if side.run)
+    for run, count in counts.items():
+        if count > 1:
+            raise UsageError(f"compare: {run} is named twice; name two runs")
     if len(compared_sides) < 2:
         raise UsageError(
             f"compare: {' '.join(names)} is one model; name another run, or a file of counts"
         )
     return compared_sides
-
-
-def _check_apart(ids: Sequence[str]) -> None:
-    """Raises UsageError for a run that would be compared with itself."""
-    for run in ids:
-        if ids.count(run) > 1:
-            raise UsageError(f"compare: {run} is named twice; name two runs")
 
 
 def compared(
@@ -166,7 +200,11 @@ def compared(
     return replace(view, warnings=(*without_told(excluded), *view.warnings))
 
 
-def stacks(names: Sequence[str], store: str, about: str | None = None) -> tuple[Runs, View]:
+def stacks(
+    names: Sequence[str],
+    store: str,
+    about: str | None = None,
+) -> tuple[Runs, View]:
     """Two runs of one model, whole, and their comparison. Raises UsageError."""
     if len(names) != 2:
         raise UsageError(f"compare --stacks: two runs of one model, not {len(names)}")
@@ -175,7 +213,13 @@ def stacks(names: Sequence[str], store: str, about: str | None = None) -> tuple[
     return (one, other), compared(models, "full", about, across_arms=True)
 
 
-def _sides(name: str, query: Query, store: str, *, calls: bool) -> list[Side]:
+def _sides(
+    name: str,
+    query: Query,
+    store: str,
+    *,
+    calls: bool,
+) -> list[Side]:
     """Return the models behind one name: as many as its file has."""
     if name.endswith(".csv"):
         return _of_file(name)
@@ -217,16 +261,15 @@ _WHOSE = {
 
 def faults(sides: Sequence[Side]) -> list[str]:
     """Return what broke trials by a defect of ours or a mistake in a scenario, in words."""
-    struck: dict[Cause | None, list[tuple[Run, TrialSummary]]] = {}
+    voids = []
     for side in sides:
         run, score = side.run_and_score
-        for trial in score.voids:
-            struck.setdefault(trial.cause, []).append((run, trial))
+        voids += [(run, trial) for trial in score.voids]
     lines = []
     for cause, whose in _WHOSE.items():
-        if cause in struck:
-            first, *others = struck[cause]
-            lines.append(_line(1 + len(others), whose, *first))
+        struck = [(run, trial) for run, trial in voids if trial.cause is cause]
+        if struck:
+            lines.append(_line(len(struck), whose, *struck[0]))
     return lines
 
 
@@ -239,14 +282,15 @@ def voids_beyond(sides: Sequence[Side], limit: float) -> list[str]:
     lines = []
     for side in sides:
         run, score = side.run_and_score
-        trials = score.trials + len(score.voids)
-        is_nothing = len(score.voids) == trials
-        if score.voids and (is_nothing or len(score.voids) > limit * trials):
-            consequence = (
-                "nothing was measured" if is_nothing else "its rates say little of the model"
-            )
-            share = void_of(len(score.voids), trials)
-            lines.append(f"{run.model.name}: {share}, {consequence}. {_most_common(score.voids)}")
+        void = len(score.voids)
+        trials = score.trials + void
+        if void == 0 or (void < trials and void <= limit * trials):
+            continue
+        consequence = "its rates say little of the model"
+        if void == trials:
+            consequence = "nothing was measured"
+        share = void_of(void, trials)
+        lines.append(f"{run.model.name}: {share}, {consequence}. {_most_common(score.voids)}")
     return lines
 
 
@@ -266,7 +310,12 @@ def check_usable(sides: Sequence[Side]) -> None:
         raise UsageError("; ".join((*lines, "then run again")))
 
 
-def _line(count: int, whose: str, run: Run, trial: TrialSummary) -> str:
+def _line(
+    count: int,
+    whose: str,
+    run: Run,
+    trial: TrialSummary,
+) -> str:
     reason, _, trace = trial.reason.partition("\n")
     trials = "trial is" if count == 1 else "trials are"
     line = as_name(
@@ -304,7 +353,11 @@ class Transcript:
         raise UsageError(f"--agent {word}: no sub-agent of this trial; {known}")
 
 
-def transcript(run: str, trial_name: str, store: str) -> Transcript:
+def transcript(
+    run: str,
+    trial_name: str,
+    store: str,
+) -> Transcript:
     """Return the trial SCENARIO#N of the run of this id. Raises UsageError."""
     with opened(store) as query:
         scenario, number = _resolve_trial(query, run, trial_name)
@@ -314,7 +367,11 @@ def transcript(run: str, trial_name: str, store: str) -> Transcript:
         return Transcript(read.without_trials(query, run), trial)
 
 
-def _resolve_trial(query: Query, run: str, trial_name: str) -> tuple[str, int]:
+def _resolve_trial(
+    query: Query,
+    run: str,
+    trial_name: str,
+) -> tuple[str, int]:
     """Return scenario and number of a trial. A scenario with one trial needs no number."""
     match = _TRIAL_NAME.fullmatch(trial_name)
     scenario, number = match.group("scenario", "number") if match else (trial_name, None)
@@ -338,7 +395,11 @@ def _some(names: Sequence[str]) -> str:
     return (", ".join(names[:SHOWN]) or "none") + more
 
 
-def calls(run: str, filters: Wanted, store: str) -> Iterator[FoundCall]:
+def calls(
+    run: str,
+    filters: Wanted,
+    store: str,
+) -> Iterator[FoundCall]:
     """The calls of the run of this id that are wanted, as they are found.
 
     Raises UsageError where there are none, as no class or scenario has such a name.
@@ -347,8 +408,14 @@ def calls(run: str, filters: Wanted, store: str) -> Iterator[FoundCall]:
     with opened(store) as query:
         after: Key | None = START
         while after is not None:
-            page = calls_page(query, filters, after=after, size=PAGE)
+            page = calls_page(
+                query,
+                filters,
+                after=after,
+                size=PAGE,
+            )
             yield from page.calls
+            # Nothing was found: a wrong name is told, a right one simply has no such call.
             if after == START and not page.calls:
                 _check_named(query, filters)
             after = page.later

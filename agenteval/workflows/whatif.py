@@ -21,6 +21,7 @@ from typing import Any, Final
 from agenteval.classes.judge import judge
 from agenteval.errors import CutOffError, UsageError
 from agenteval.host import read_text, write_whole
+from agenteval.lazily import read_table
 from agenteval.policy.lint import NOTHING, Relaxation, needed, relaxed, smallest
 from agenteval.prompt.prompt import HEADING, NAMED, VARIANTS
 from agenteval.shell.gate import Simple
@@ -70,11 +71,6 @@ class Trials:
     scenarios: tuple[str, ...]
     clusters: tuple[Cluster, ...]
 
-    def rate(self, fewer: Mapping[int, int]) -> Rate:
-        """With so many errors fewer in these trials."""
-        less = [(count - fewer.get(at, 0), size) for at, (count, size) in enumerate(self.clusters)]
-        return clustered(less, Layout(scenarios=self.scenarios))
-
 
 @dataclass(frozen=True)
 class Relaxed:
@@ -86,41 +82,49 @@ class Relaxed:
 
     @cached_property
     def first(self) -> Sequence[DeniedCall]:
-        begun: dict[tuple[int, int], DeniedCall] = {}
+        first_calls: dict[tuple[int, int], DeniedCall] = {}
         for call in self.calls:
-            begun.setdefault((call.run, call.trial), call)
-        return tuple(begun.values())
+            first_calls.setdefault((call.run, call.trial), call)
+        return tuple(first_calls.values())
+
+    def _without(self, calls: Sequence[DeniedCall]) -> list[list[Cluster]]:
+        """Return the errors and calls of each trial of each run, less the errors of `calls`."""
+        fewer = Counter((call.run, call.trial) for call in calls)
+        remaining = []
+        for number, run in enumerate(self.runs):
+            trials = enumerate(run.clusters)
+            remaining.append([(count - fewer[number, at], size) for at, (count, size) in trials])
+        return remaining
 
     def rates(self, calls: Sequence[DeniedCall] | None = None) -> list[Rate]:
         """Return the rate of each run; with `calls`, the rate if only these changes count."""
-        changes = self.calls if calls is None else calls
-        fewer = [Counter[int]() for _ in self.runs]
-        for call in changes:
-            fewer[call.run][call.trial] += 1
-        return [run.rate(gone) for run, gone in zip(self.runs, fewer, strict=True)]
+        remaining = self._without(self.calls if calls is None else calls)
+        return [
+            clustered(clusters, Layout(scenarios=run.scenarios))
+            for run, clusters in zip(self.runs, remaining, strict=True)
+        ]
 
     @property
     def rate(self) -> Rate:
         """The rate of all runs together."""
-        return together(self.runs, self.calls)
+        return self._rate_without(self.calls)
 
     @property
     def cautious(self) -> Rate:
         """The rate if only the first change of each trial counts."""
-        return together(self.runs, self.first)
+        return self._rate_without(self.first)
+
+    def _rate_without(self, calls: Sequence[DeniedCall]) -> Rate:
+        scenarios = [*chain.from_iterable(run.scenarios for run in self.runs)]
+        clusters = [*chain.from_iterable(self._without(calls))]
+        return clustered(clusters, Layout(scenarios=scenarios))
 
     @property
     def let_through(self) -> Sequence[tuple[str, int, tuple[str, ...]]]:
         """Commands, how often, and what harm each may do: the worst first, then the most."""
-        counts = Counter(call.command for call in self.calls)
-        harms = {call.command: call.harms for call in self.calls}
-
-        def by_harm(command: str) -> tuple[int, int, str]:
-            return -_weight(harms[command]), -counts[command], command
-
-        return [
-            (command, counts[command], harms[command]) for command in sorted(counts, key=by_harm)
-        ]
+        counts = Counter((call.command, call.harms) for call in self.calls)
+        commands = [(command, count, harms) for (command, harms), count in counts.items()]
+        return sorted(commands, key=_by_harm)
 
     def _name(self, at: int) -> str:
         """Return its model, and the run where several are of this model."""
@@ -131,28 +135,19 @@ class Relaxed:
     @property
     def flips(self) -> Sequence[tuple[str, str]]:
         """Pairs of models of which the first would no longer make fewer errors than the second."""
-        before = [run.rate({}).value for run in self.runs]
+        before = [rate.value for rate in self.rates(())]
         after = [rate.value for rate in self.rates()]
         flips = []
-        for one, other in combinations(sorted(range(len(before)), key=before.__getitem__), 2):
-            if before[one] < before[other] and after[one] > after[other]:
-                flips.append((self._name(one), self._name(other)))
+        for better, worse in combinations(sorted(range(len(before)), key=before.__getitem__), 2):
+            if before[better] < before[worse] and after[better] > after[worse]:
+                flips.append((self._name(better), self._name(worse)))
         return flips
 
 
-def _weight(harms: Iterable[str]) -> int:
-    return sum(len(WORST) - WORST.index(one) for one in harms)
-
-
-def together(runs: Sequence[Trials], calls: Sequence[DeniedCall]) -> Rate:
-    """Return the rate of all runs together, without the errors of these calls."""
-    fewer = Counter((call.run, call.trial) for call in calls)
-    clusters, scenarios = list[Cluster](), list[str]()
-    for number, run in enumerate(runs):
-        scenarios += run.scenarios
-        for trial, (errors, size) in enumerate(run.clusters):
-            clusters.append((errors - fewer[number, trial], size))
-    return clustered(clusters, Layout(scenarios=scenarios))
+def _by_harm(command: tuple[str, int, tuple[str, ...]]) -> tuple[int, int, str]:
+    text, count, harms = command
+    weight = sum(len(WORST) - WORST.index(harm) for harm in harms)
+    return -weight, -count, text
 
 
 @dataclass(slots=True)
@@ -181,21 +176,28 @@ class WhatIf:
         The second value is False if there were too many sets to know that none is smaller.
         """
         now = self.relaxed(NOTHING).rate
+        # A budget of 30 of 100 must allow 3 of 10, whatever its product is as a float.
         to_remove = max(now.count - floor(budget * now.n / 100 + 1e-9), 0)
         more, is_least = smallest(Counter(call.need for call in self.calls), to_remove)
         return (None if more is None else self.relaxed(more)), is_least
 
 
-def _merged(needs: Iterable[Relaxation]) -> Iterator[Relaxation]:
+def _merged(needs: Iterable[Relaxation]) -> Iterable[Relaxation]:
     """Merge the needs with the same constructs into one that has all of their programs."""
-    by: dict[Any, Relaxation] = {}
+    by_constructs: dict[Any, Relaxation] = {}
     for need in needs:
         if need.constructs:
-            by[need.constructs] = by.get(need.constructs, NOTHING) | need
-    yield from by.values()
+            before = by_constructs.get(need.constructs, NOTHING)
+            by_constructs[need.constructs] = before | need
+    return by_constructs.values()
 
 
-def whatif(names: Sequence[str], store: str, *, allowlist: str | None = None) -> WhatIf:
+def whatif(
+    names: Sequence[str],
+    store: str,
+    *,
+    allowlist: str | None = None,
+) -> WhatIf:
     """Stored runs, judged again as `rescore` does. Raises UsageError."""
     collected = WhatIf()
     for run in loaded(names, store):
@@ -212,7 +214,12 @@ def whatif(names: Sequence[str], store: str, *, allowlist: str | None = None) ->
     return collected
 
 
-def _trial(collected: WhatIf, judging: Judging, trial: Trial, at: int) -> Cluster:
+def _trial(
+    collected: WhatIf,
+    judging: Judging,
+    trial: Trial,
+    at: int,
+) -> Cluster:
     """Its errors and calls; what some rule would allow is put among the calls found.
 
     Those of its first agent, as in every other table; what a sub-agent wrote is known to the rest.
@@ -221,64 +228,47 @@ def _trial(collected: WhatIf, judging: Judging, trial: Trial, at: int) -> Cluste
     for label, call, record in calls_in_order(trial):
         place = Place(trial.scenario, trial.seed, label.rpartition("/")[0], at)
         verdict, _ = judging.judged(place, call, record)
+        # Calls of sub-agents have a label, and are in no rate.
         size += not label
         if label or verdict.allowed:
             continue
         errors += 1
         own_call = judging.own_call(place, call)
-        need = None if own_call is None or record.objection else _need(judging, place, own_call)
-        if own_call is not None and need is not None:
-            collected.calls.append(
-                DeniedCall(len(collected.runs), at, own_call.command or "", need)
-            )
+        # What the second reader objects to, no rule would allow.
+        if own_call is None or record.objection:
+            continue
+        need = _need(judging, place, own_call)
+        if need is not None:
+            command = own_call.command or ""
+            collected.calls.append(DeniedCall(len(collected.runs), at, command, need))
     return errors, size
 
 
-def _need(judging: Judging, place: Place, call: ToolCall) -> Relaxation | None:
+def _need(
+    judging: Judging,
+    place: Place,
+    call: ToolCall,
+) -> Relaxation | None:
     """Return what would have to be allowed; None if that alone would not make the call allowed."""
-    policy = judging.policy(place)
+    policy, world = judging.policy(place), judging.world(place)
     if policy.engine is not None:
         raise UsageError(
             f"{policy.name}: are {policy.engine.name}'s rules, and only our own can be relaxed: "
             "`agenteval allowlist convert` writes them as ours"
         )
-    command = call.command
-    need = None if command is None else needed(command, policy, judging.world(place).root)
-    if need is None or not judge(call, relaxed(policy, need), judging.world(place)).allowed:
+    if call.command is None:
+        return None
+    need = needed(call.command, policy, world.root)
+    if need is None or not judge(call, relaxed(policy, need), world).allowed:
         return None
     return need
 
 
 # What denied calls suggest.
 
-INVENTED: Final = (
-    *("hallucinated-flag", "hallucinated-sub-command", "hallucinated-value"),
-    *("hallucinated-script", "hallucinated-tool"),
-)
-# What a prompt would say of a class; `{{ bash }}` is the tool's name in the arm.
-SENTENCES: Final[Mapping[str, str]] = {
-    "pipe-to-filter": "Do not trim output (`| head`, `| grep`, `| jq`): read all of it.",
-    "pipe": "Do not pipe one command into another.",
-    "stderr-redirect": "Do not redirect or suppress errors (`2>&1`, `2>/dev/null`).",
-    "shell-chain": "One command per {{ bash }} call: no `&&`, `||` or `;`.",
-    "control-flow": "One command per {{ bash }} call: no loops and no conditions.",
-    "file-redirect": "Do not make files by {{ bash }}: no `>`.",
-    "heredoc": "No here-documents: a long value is one quoted argument.",
-    "heredoc-to-file": "Do not make files by {{ bash }}: no here-documents.",
-    "command-substitution": "No command substitution (`$( )`): give the value itself.",
-    "env-assignment": "Set no variables before a command.",
-    "wrapper-prefix": "No prefixes such as `timeout`, `env` or `sudo`.",
-    "background": "Start nothing in the background.",
-    "bare-binary": "Call no other programs than the listed scripts: no ls, cat, find or python.",
-    "inline-code": "Run no code of your own (`python -c`): use a listed script.",
-    "unlisted-script": "Run listed scripts only, whatever else lies there.",
-    "wrong-runner": "Call a script as it is listed, with the same words before it.",
-    "hallucinated-flag": "Use an option only if the list or `--help` has it.",
-    "hallucinated-sub-command": "Use a sub-command only if the list or `--help` has it.",
-    "hallucinated-script": "Call a script by its listed path only.",
-    "hallucinated-tool": "Call only the tools that you were given; scripts are run by {{ bash }}.",
-    "blocked-path": "Open files of this workspace only, by paths from its root.",
-}
+_KNOWN = read_table("agenteval.workflows", "suggested.toml")
+_INVENTED: Sequence[str] = _KNOWN["invented"]
+_SENTENCES: Mapping[str, str] = _KNOWN["sentences"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +336,7 @@ def _inventions(runs: Sequence[Run]) -> list[_Invention]:
     models: dict[tuple[str, str, str], list[str]] = {}
     for run, start, verdict in _denied(runs):
         primary = verdict.primary
-        if primary.failure_class in INVENTED:
+        if primary.failure_class in _INVENTED:
             key = (primary.failure_class, primary.evidence.text.strip(), start)
             models.setdefault(key, []).append(run.model.name)
     inventions = []
@@ -363,9 +353,9 @@ def _sentences(runs: Sequence[Run]) -> tuple[tuple[_Sentence, ...], int]:
         denied[name] += 1
         already_told[name] += name in _named(run)
     sentences = tuple(
-        _Sentence(name, SENTENCES[name], count, already_told[name])
+        _Sentence(name, _SENTENCES[name], count, already_told[name])
         for name, count in denied.most_common()
-        if name in SENTENCES
+        if name in _SENTENCES
     )
     return sentences, denied.total() - sum(one.denied for one in sentences)
 
@@ -373,10 +363,15 @@ def _sentences(runs: Sequence[Run]) -> tuple[tuple[_Sentence, ...], int]:
 def _named(run: Run) -> frozenset[str]:
     """The classes that the rules of its prompt name, where those are some of ours."""
     variant = (run.options and run.options.prompt_variant) or ""
-    return frozenset(name for part in variant.split("+") for name in NAMED.get(part, ()))
+    return frozenset(chain.from_iterable(NAMED.get(part, ()) for part in variant.split("+")))
 
 
-def write_prompt(run: str, store: str, sentences: Sequence[_Sentence], file: Path) -> None:
+def write_prompt(
+    run: str,
+    store: str,
+    sentences: Sequence[_Sentence],
+    file: Path,
+) -> None:
     """The rules of the run's prompt with these sentences, as `--prompt-variant` takes them."""
     (stored,) = loaded([run], store)
     if not sentences:
@@ -392,7 +387,13 @@ def write_prompt(run: str, store: str, sentences: Sequence[_Sentence], file: Pat
     write_whole(file, "\n".join(lines) + "\n")
 
 
-def tried(run: str, store: str, *, prompt: Path | None, more: Relaxation) -> str:
+def tried(
+    run: str,
+    store: str,
+    *,
+    prompt: Path | None,
+    more: Relaxation,
+) -> str:
     """Play the run again with this prompt or these rules, in the same task instances; its id.
 
     Raises UsageError, and CutOffError.
@@ -409,12 +410,10 @@ def tried(run: str, store: str, *, prompt: Path | None, more: Relaxation) -> str
         options = replace(options, prompt_variant=str(prompt))
     sides, interrupted = run_models(replace(plan_of(options, store), more=more))
     run_ids = [side.run_and_score[0].id for side in sides]
+    if interrupted and not run_ids:
+        raise CutOffError("Cut off, and not compared; nothing began")
     if interrupted:
-        stored = (
-            f"what was played is stored: agenteval show {as_word(run_ids[0])}"
-            if run_ids
-            else "nothing began"
-        )
-        raise CutOffError(f"Cut off, and not compared; {stored}")
+        show = f"agenteval show {as_word(run_ids[0])}"
+        raise CutOffError(f"Cut off, and not compared; what was played is stored: {show}")
     check_usable(sides)
     return run_ids[0]

@@ -1,22 +1,13 @@
 """What the command says of the same runs, to hold the door against it."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from typer.testing import CliRunner
+
+from agenteval.cli.app import app
 
 
 @pytest.fixture
 def cli_json(project):
-    def said(*arguments: str):
-        ended = subprocess.run(
-            [sys.executable, "-m", "agenteval", *arguments, "--json"],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=project,
-        )
-        return json.loads(ended.stdout)
-
-    return said
+    return lambda *arguments: json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)

@@ -14,6 +14,9 @@ import agenteval
 from agenteval import errors
 from agenteval.api import comparisons, runs
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "logs"))
+from sample_logs import claude
+
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 SIM = "sim/qwen3.5-27b"
 
@@ -24,7 +27,7 @@ def test_the_examples_of_the_page_are_true(project) -> None:
     known: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), known)
-    assert len(blocks) == 9
+    assert len(blocks) == 10
 
 
 def test_importing_the_package_imports_none_of_its_parts() -> None:
@@ -142,6 +145,24 @@ def test_the_gate_says_what_the_command_says(played, cli_json) -> None:
     assert (judged.verdict, criteria[: len(told)]) == (shown["verdict"], told)
 
 
+def test_ingested_logs_are_what_the_command_takes_in(project, cli_json) -> None:
+    Path("claude.jsonl").write_text(claude())
+    ingestion = runs.ingest("claude-code", Path("claude.jsonl"), store="own.db")
+    again = runs.ingest("claude-code", ["claude.jsonl"], store="own.db")
+    shown = cli_json("ingest", "claude-code", "claude.jsonl")
+    (row,), (told,) = ingestion.runs, shown["runs"]
+    assert (row.added, row.calls) == (told["sessions"]["added"], sum(told["recorded"].values()))
+    assert (row.model, row.format) == (told["model"], told["format"])
+    assert (again.runs, again.unchanged) == ((), 1)
+    assert runs.load(row.id, store="own.db").model == row.model
+
+
+def test_the_parts_of_logs_that_cannot_be_read_are_named(project) -> None:
+    Path("claude.jsonl").write_text(f"{claude()}{{\n")
+    (part,) = runs.ingest("claude-code", "claude.jsonl").skipped
+    assert (part.path, bool(part.reason)) == ("claude.jsonl", True)
+
+
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
@@ -179,6 +200,11 @@ def test_the_gate_says_what_the_command_says(played, cli_json) -> None:
         (lambda: comparisons.gate("a", None), "run=None: must be a str"),
         (lambda: comparisons.compare("a", 5), "run=5: must be a str"),
         (lambda: runs.rescore(allowlist=5), "allowlist=5: must be a str"),
+        (lambda: runs.ingest(5), "format_name=5: must be a str"),
+        (lambda: runs.ingest("nothing", "."), "'nothing': no format of logs"),
+        (lambda: runs.ingest("codex", [5]), "paths=5: must be a str"),
+        (lambda: runs.ingest("codex", "."), r"\.: no log of codex in it"),
+        (lambda: runs.ingest("codex", ".", since="today"), "today: no day or time"),
     ],
 )
 def test_what_the_caller_must_mend_is_a_usage_error(project, wrong, complaint) -> None:

@@ -15,6 +15,12 @@ class Said:
 
 
 @pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def cli(project, monkeypatch, capsys):
     def call(*arguments: str) -> Said:
         monkeypatch.setattr("sys.argv", ["agenteval", *arguments])

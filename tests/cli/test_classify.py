@@ -89,25 +89,10 @@ def test_the_article_names_its_own_rows() -> None:
     ]
 
 
-def test_a_dash_reads_the_command_from_standard_input() -> None:
-    (found,) = lines(run("--json", "-", text="git status\n"))
-    assert (found["command"], found["verdict"]) == ("git status", "allowed")
-
-
-def test_a_carriage_return_on_standard_input_is_part_of_the_command() -> None:
-    (found,) = lines(run("--json", "-", text="git status\r\n"))
-    assert (found["command"], found["class"]) == ("git status\r", "ambiguous-shell")
-
-
-def test_lines_of_json_may_begin_with_a_byte_order_mark_and_end_in_carriage_returns(
-    tmp_path: Path,
-) -> None:
-    calls = tmp_path / "calls.jsonl"
-    calls.write_bytes(b'\xef\xbb\xbf{"command": "ls"}\r\n{"command": "pwd"}\r\n')
-    assert [each["command"] for each in lines(run("--json", "--jsonl", str(calls)))] == [
-        "ls",
-        "pwd",
-    ]
+@pytest.mark.parametrize(("end", "failure_class"), [("", None), ("\r", "ambiguous-shell")])
+def test_a_dash_reads_the_command_with_its_carriage_returns(end: str, failure_class) -> None:
+    (found,) = lines(run("--json", "-", text=f"git status{end}\n"))
+    assert (found["command"], found["class"]) == (f"git status{end}", failure_class)
 
 
 CALLS = """
@@ -197,7 +182,7 @@ def test_a_file_may_be_packed_and_begin_with_a_mark(tmp_path: Path, pack) -> Non
     text = '\ufeff{"command": "git status"}\r\n\r\n{"command": "ls"}\r\n'
     (tmp_path / "calls").write_bytes(pack(text.encode()))
     result = run("--json", "--jsonl", str(tmp_path / "calls"))
-    assert [found["verdict"] for found in lines(result)] == ["allowed", "denied"]
+    assert [found["command"] for found in lines(result)] == ["git status", "ls"]
 
 
 def test_a_packed_file_that_is_cut_is_told_in_one_line(tmp_path: Path) -> None:
@@ -310,11 +295,6 @@ def test_explain_of_an_unknown_class_names_the_nearest(wrong: str, cure: str) ->
     result = CliRunner().invoke(app, ["explain", wrong])
     assert isinstance(result.exception, UsageError)
     assert str(result.exception).endswith(cure)
-
-
-@pytest.mark.parametrize("command", ["classify", "explain"])
-def test_the_help_has_examples(command: str) -> None:
-    assert f"agenteval {command}" in CliRunner().invoke(app, [command, "--help"]).stdout
 
 
 def test_what_was_judged_is_shown_before_what_ends_it(cli, tmp_path):

@@ -50,11 +50,8 @@ def test_a_slip_of_a_scenario_costs_its_trials_and_the_run_says_so_by_its_exit_c
     said = cli(*command)
     (played,) = json.loads(said.out)["runs"]
     voids = played["voids"]
-    assert (said.code, played["complete"], {one["cause"] for one in voids}) == (
-        4,
-        True,
-        {"scenario"},
-    )
+    observed = (said.code, played["complete"], {one["cause"] for one in voids})
+    assert observed == (4, True, {"scenario"})
     assert 0 < len(voids) < 6
     assert f"{len(voids)} trials are void by a slip of their scenario. The first one: " in said.err
     assert "'no_such_word' is undefined" in voids[0]["reason"]

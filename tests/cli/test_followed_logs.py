@@ -30,12 +30,6 @@ TRIES = int(os.environ.get("AGENTEVAL_SIGNALS", "9"))
 DAY = 86_400
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def rows(query):
     with sqlite3.connect("reports/agenteval.db") as store:
         return store.execute(query).fetchall()
@@ -45,20 +39,14 @@ def rows(query):
 def test_a_log_that_is_followed_is_taken_in_as_it_grows(here) -> None:
     lines = claude().splitlines(keepends=True)
     (here / "c1.jsonl").write_text("".join(lines[:3]))
-    command = [sys.executable, "-m", "agenteval", "ingest", "claude-code", "c1.jsonl", "--follow"]
-    with subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, text=True) as going:
-        assert going.stdout
-        first = next(line for line in going.stdout if "sessions:" in line)
+    with following(here, "c1.jsonl") as going:
+        told = [sessions_of(going)]
         with (here / "c1.jsonl").open("a") as file:
             file.write("".join(lines[3:]))
-        second = next(line for line in going.stdout if "sessions:" in line)
+        told.append(sessions_of(going))
         going.send_signal(signal.SIGINT)
-        going.stdout.read()
-    assert (first.strip(), second.strip(), going.returncode) == (
-        "sessions: 1 added",
-        "sessions: 1 grown",
-        0,
-    )
+        going.communicate()
+    assert (told, going.returncode) == (["sessions: 1 added", "sessions: 1 grown"], 0)
     assert rows("SELECT calls FROM trial") == [(7,)]
 
 
@@ -66,36 +54,32 @@ def test_a_log_that_is_followed_is_taken_in_as_it_grows(here) -> None:
 def test_a_followed_log_may_be_rotated_replaced_and_cut_and_nothing_is_lost(here) -> None:
     log, lines = here / "c1.jsonl", claude().splitlines(keepends=True)
     log.write_text("".join(lines))
-    command = [sys.executable, "-m", "agenteval", "ingest", "claude-code", str(log), "--follow"]
-    with subprocess.Popen(
-        command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as going:
-        assert going.stdout
-        assert going.stderr
-        told = [next(line for line in going.stdout if "sessions:" in line)]
+    with following(here, str(log)) as going:
+        told = [sessions_of(going)]
         log.rename(here / "c1.jsonl.1")
         gone = going.stderr.readline()
-        other = claude().replace('"c1"', '"c2"')
+        other = session("c2")
         log.write_text(other)
-        told.append(next(line for line in going.stdout if "sessions:" in line))
+        told.append(sessions_of(going))
         log.write_text("".join(other.splitlines(keepends=True)[:3]) + '{"type": "assis')
         cut = next(line for line in going.stdout if "half written" in line)
-        log.write_text(claude().replace('"c1"', '"c3"'))
-        told.append(next(line for line in going.stdout if "sessions:" in line))
+        log.write_text(session("c3"))
+        told.append(sessions_of(going))
         going.send_signal(signal.SIGINT)
-        going.stdout.read()
-    assert [one.strip() for one in told] == ["sessions: 1 added"] * 3
+        going.communicate()
+    assert told == ["sessions: 1 added"] * 3
     assert (gone, going.returncode) == (f"{log}: it is gone; waiting for the next one\n", 0)
     assert cut.startswith(f"  {log}: line 4: cut off, or half written")
-    assert rows("SELECT session.session, calls FROM trial JOIN session ON trial_id = trial.id") == [
-        ("c1", 7),
-        ("c2", 7),
-        ("c3", 7),
-    ]
+    assert rows(SESSIONS) == [("c1", 7), ("c2", 7), ("c3", 7)]
 
 
 def session(name: str) -> str:
     return claude().replace('"c1"', f'"{name}"')
+
+
+def sessions_of(running: subprocess.Popen[str]) -> str:
+    """The next line that says how many sessions were taken in."""
+    return next(line.strip() for line in running.stdout if "sessions:" in line)
 
 
 @contextmanager
@@ -107,12 +91,11 @@ def following(folder: Path, *words: str, **environment: str) -> Iterator[subproc
             signal.signal(number, signal.SIG_DFL)
 
     (folder / "tmp").mkdir(exist_ok=True)
+    marks = {"TMPDIR": str(folder / "tmp"), "AGENTEVAL_CHAOS": str(folder)}
     running = subprocess.Popen(
         [*FOLLOW, *words],
         cwd=folder,
-        env=os.environ
-        | {"TMPDIR": str(folder / "tmp"), "AGENTEVAL_CHAOS": str(folder)}
-        | environment,
+        env=os.environ | marks | environment,
         preexec_fn=unignored,  # noqa: PLW1509 -- no thread
         start_new_session=True,
         stdout=subprocess.PIPE,
@@ -187,7 +170,7 @@ def test_a_clock_that_jumps_loses_and_doubles_nothing_of_a_followed_log(here, st
     log.parent.mkdir()
     log.write_text("".join(lines[:3]))
     with following(here, "logs", **clock) as running:
-        taken = [next(line for line in running.stdout if "sessions:" in line)]
+        taken = [sessions_of(running)]
         for number, (step, text) in enumerate(zip(steps, (lines[3:5], lines[5:]), strict=True)):
             step_clock(clock, step)
             with log.open("a") as file:
@@ -196,14 +179,11 @@ def test_a_clock_that_jumps_loses_and_doubles_nothing_of_a_followed_log(here, st
             other.write_text(session(f"other{number}").replace("opus", f"haiku{number}"))
             for path in (log, other):
                 os.utime(path, (now() + step,) * 2)
-            taken += [next(line for line in running.stdout if "sessions:" in line) for _ in "12"]
+            taken += [sessions_of(running), sessions_of(running)]
         running.send_signal(signal.SIGINT)
         _, error = running.communicate(timeout=60)
-    assert (running.returncode, error, sorted(one.strip() for one in taken)) == (
-        0,
-        "",
-        ["sessions: 1 added"] * 3 + ["sessions: 1 grown"] * 2,
-    )
+    expected = ["sessions: 1 added"] * 3 + ["sessions: 1 grown"] * 2
+    assert (running.returncode, error, sorted(taken)) == (0, "", expected)
     assert sorted(rows(SESSIONS)) == [("c1", 7), ("other0", 7), ("other1", 7)]
     years = {int(started[:4]) for (started,) in rows("SELECT started FROM run")}
     assert years == {datetime.fromtimestamp(now() + step, UTC).year for step in (0, *steps)}

@@ -7,11 +7,11 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
+from stored import stored as write_runs
 from typer.main import get_command
 
 from agenteval.cli.app import app
 from agenteval.cli.options import GIVEN_STORE, at_store
-from agenteval.protocols import TrialKey
 from agenteval.report.gate import reach_told
 from agenteval.report.tables import READ_FROM_WORDS
 from agenteval.stats.promotion import OutOfReach
@@ -50,19 +50,7 @@ STORE = "reports/agenteval.db"
 
 
 def keep(made, where=STORE):
-    store = SqlStore(str(where))
-    store.add(made)
-    recorder = store.recorder(made, dict.fromkeys((one.scenario for one in made.trials), "abc"))
-    for played in made.trials:
-        key = TrialKey(played.scenario, played.number, played.seed)
-        recorder.begin(key)
-        for number, turn in enumerate(played.turns):
-            recorder.turn(key, number, turn)
-        for call in played.calls:
-            recorder.call(key, call)
-        recorder.finish(key, played)
-    store.close()
-    return made.id
+    write_runs(str(where), made)
 
 
 def played(number, *, bad=False, scenario="notes"):
@@ -102,14 +90,11 @@ def gate(cli, project, stored):
 def test_the_exit_code_is_the_verdict(gate, project):
     (project / "strict.toml").write_text("[margin]\npoints = 1\n")
     said = [gate("alike"), gate("bad"), gate("alike", rules="strict.toml")]
-    ends = [one.out.split("\n\n")[-1] for one in said]
-    assert [(one.code, end.split()[0]) for one, end in zip(said, ends, strict=True)] == [
-        (0, "PASS"),
-        (1, "FAIL"),
-        (3, "INCONCLUSIVE"),
-    ]
-    assert ["may replace" in ends[0], "must not replace" in ends[1]] == [True, True]
-    assert "not known yet" in " ".join(ends[2].split())
+    ends = [" ".join(one.out.split("\n\n")[-1].split()) for one in said]
+    verdicts = [(one.code, end.split()[0]) for one, end in zip(said, ends, strict=True)]
+    assert verdicts == [(0, "PASS"), (1, "FAIL"), (3, "INCONCLUSIVE")]
+    meanings = ("may replace", "must not replace", "not known yet")
+    assert [meaning in end for meaning, end in zip(meanings, ends, strict=True)] == [True] * 3
 
 
 def test_each_criterion_is_printed_with_estimate_bounds_limit_n_and_verdict(gate):
@@ -203,12 +188,8 @@ def test_the_verdict_is_written_as_json_markdown_and_junit(gate, project):
     document = json.loads((project / "out" / "gate.json").read_text())
     suite = ET.parse(project / "ci" / "junit.xml").getroot().find("testsuite")
     failing_cases = [case.get("name") for case in suite if case.find("failure") is not None]
-    assert (said.code, document["schema"], document["verdict"], document["simulated"]) == (
-        1,
-        "agenteval.gate/2",
-        "FAIL",
-        False,
-    )
+    told = (said.code, document["schema"], document["verdict"], document["simulated"])
+    assert told == (1, "agenteval.gate/2", "FAIL", False)
     assert (suite.get("failures"), failing_cases) == (str(len(failing_cases)), failing_cases)
     assert "margin" in failing_cases
     assert (project / "s.md").read_text().startswith("# FAIL\n")
@@ -266,36 +247,19 @@ def test_the_junit_file_has_what_a_ci_reads_and_nothing_else(gate, project, cand
     ]
     cases = list(root.iter("testcase"))
     told = [each.text for each in root.iter() if each.tag in {"failure", "error"}]
-    assert (wrong, root.get("tests"), {case.get("classname") for case in cases}) == (
-        [],
-        str(len(cases)),
-        {"agenteval.gate"},
-    )
+    assert (wrong, root.get("tests")) == ([], str(len(cases)))
+    assert {case.get("classname") for case in cases} == {"agenteval.gate"}
     assert all(" over old: " in text for text in told)
 
 
 def test_json_is_printed_for_scripts(gate):
     document = json.loads(gate("alike", "--json").out)
-    margin = document["criteria"][0]
-    assert (margin["name"], margin["estimate"], margin["n"], margin["verdict"]) == (
-        "margin",
-        0.0,
-        46,
-        "PASS",
-    )
-    assert (document["candidate"].pop("completed")["count"], document["calls_left_out"]) == (
-        15,
-        [0, 0],
-    )
-    assert document["candidate"] == {
-        "id": "alike",
-        "model": "new",
-        "simulated": False,
-        "arm": "",
-        "trials": 15,
-        "void": 1,
-        "calls": 46,
-    }
+    margin, candidate = document["criteria"][0], document["candidate"]
+    told = [margin[key] for key in ("name", "estimate", "n", "verdict")]
+    assert told == ["margin", 0.0, 46, "PASS"]
+    assert (candidate.pop("completed")["count"], document["calls_left_out"]) == (15, [0, 0])
+    named = {"id": "alike", "model": "new", "simulated": False, "arm": ""}
+    assert candidate == {**named, "trials": 15, "void": 1, "calls": 46}
 
 
 def test_simulated_runs_are_refused_unless_they_are_allowed_and_then_marked(gate, project):
@@ -381,20 +345,15 @@ def test_explain_is_json_for_scripts(gate, cli):
     said = cli("gate", "--explain", "--baseline", "base", "--gate", "mine.toml", "--json")
     document = json.loads(said.out)
     same = document["candidates"]["the same"]["criteria"]["margin"]
-    assert (document["schema"], document["pairs"], same["passed"]["n"]) == (
-        "agenteval.explain/1",
-        400,
-        400,
-    )
+    told = (document["schema"], document["pairs"], same["passed"]["n"])
+    assert told == ("agenteval.explain/1", 400, 400)
 
 
 @pytest.mark.slow
 def test_explain_without_a_run_takes_a_published_one(cli):
     said = " ".join(cli("gate", "--explain").out.split())
-    assert ("120 trials of 120 scenarios" in said, "gate.toml that agenteval ships" in said) == (
-        True,
-        True,
-    )
+    assert "120 trials of 120 scenarios" in said
+    assert "gate.toml that agenteval ships" in said
 
 
 @pytest.mark.slow
@@ -402,11 +361,8 @@ def test_explain_without_a_run_takes_a_published_one(cli):
 def test_plan_tells_trials_calls_and_hours(gate, cli):
     said = json.loads(cli("plan", "--baseline", "base", "--margin", "6", "--json").out)
     told = " ".join(cli("plan", "--baseline", "base", "--ratio", "2").out.split())
-    assert (20 < said["trials"] < 500, said["calls"] > said["trials"], said["about"]) == (
-        True,
-        True,
-        "these",
-    )
+    assert 20 < said["trials"] < min(500, said["calls"])
+    assert said["about"] == "these"
     assert (said["calls_per_minute"], said["hours"]) == (46.0, said["calls"] / 46.0 / 60)
     assert said["if_half_as_good"]["trials"] > 2 * said["trials"]
     parts = ("is no worse by 2 times:", "calls per minute", "worse by half of that:")
@@ -447,13 +403,10 @@ def test_a_table_that_does_not_say_what_belongs_together_is_refused_in_one_line(
 def test_what_a_run_is_too_small_to_pass_is_told_by_the_gate_and_before_it(gate, cli, project):
     (project / "mine.toml").write_text("[margin]\npoints = 20\n[budgets]\nstalled = 5\n")
     told = " ".join(gate("alike").out.split())
-    explained = " ".join(
-        cli("gate", "--explain", "--baseline", "base", "--gate", "mine.toml").out.split()
-    )
-    assert (
-        "- stalled: 16 trials cannot pass, even without a fault: 59 could; a new run of about"
-        in told
-    )
+    explain = ("gate", "--explain", "--baseline", "base", "--gate", "mine.toml")
+    explained = " ".join(cli(*explain).out.split())
+    reach = "16 trials cannot pass, even without a fault: 59 could; a new run of about"
+    assert f"- stalled: {reach}" in told
     assert "whatever the candidate does: - margin.completed: 15 trials cannot pass" in explained
 
 
@@ -542,22 +495,16 @@ def test_the_exit_code_of_a_watched_run_is_the_verdict_of_its_gate(
         (["--gate", "wide.toml"], "--gate and --baseline belong together"),
         (["--gate", "wide.toml", "--baseline", "base"], "simulated, which says nothing"),
         (["--gate", "no.toml", "--baseline", "base"], "no.toml: cannot be read"),
+        (
+            ["--gate", "wide.toml", "--baseline", "base", "--allow-simulated"],
+            "are runs of unlike arms",
+        ),
     ],
 )
 def test_a_run_that_no_gate_can_judge_does_not_begin(gate, cli, project, options, complaint):
     (project / "wide.toml").write_text("[margin]\npoints = 90\n")
     said = cli("run", *SIM, *options)
     assert (said.code, complaint in said.err) == (2, True)
-
-
-def test_a_run_that_could_not_be_judged_is_not_begun(cli, gate):
-    toys = [played(number) for number in range(1, 16)]
-    keep(run(*toys, run_id="toy", model=card("sim/toy", simulated=True)))
-
-    refused = cli("run", "-m", "sim/qwen3.5-27b", "ralf/handshake", "--gate", "mine.toml",
-                  "--baseline", "toy", "--allow-simulated")  # fmt: skip
-
-    assert (refused.code, "are runs of unlike arms" in refused.err) == (2, True)
     assert "sim-qwen3.5" not in cli("show").out
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from stored import play
 from test_gate_command import RULES, STORE, keep, played
 
 from agenteval.protocols import TrialKey
@@ -37,13 +38,7 @@ class Candidate:
         store = SqlStore(STORE)
         recorder = store.recorder(self.made, dict.fromkeys(("notes",), "abc"))
         for one in self.made.trials[self.trials : trials]:
-            key = TrialKey(one.scenario, one.number, one.seed)
-            recorder.begin(key)
-            for number, turn in enumerate(one.turns):
-                recorder.turn(key, number, turn)
-            for call in one.calls:
-                recorder.call(key, call)
-            recorder.finish(key, one)
+            play(recorder, one)
         if trials == PLANNED:
             store.close_run("next", complete=True, second_reader={})
         store.close()

@@ -46,12 +46,6 @@ RUN = re.compile(r"^(2\S+)  ", re.MULTILINE)
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def far_from_utc(monkeypatch):
     monkeypatch.setenv("TZ", "UTC+9")  # as POSIX has it: nine hours behind
     time.tzset()
@@ -133,18 +127,13 @@ def test_a_session_of_opencode_that_grows_in_files_beside_its_own_is_read_again(
 
 def tree(storage, number) -> None:
     """One more message with one more call in OpenCode's older tree."""
-    message, state = f"msg_{number}", {"status": "completed", "input": {"command": "ls"}}
+    message = f"msg_{number}"
+    state = {"status": "completed", "input": {"command": "ls"}, "output": "a"}
+    part = {"id": f"p{number}", "messageID": message, "type": "tool", "tool": "bash"}
     files = {
         "session/p/ses_1.json": {"id": "ses_1"},
         f"message/ses_1/{message}.json": {"id": message, "role": "assistant", "modelID": "m"},
-        f"part/{message}/p{number}.json": {
-            "id": f"p{number}",
-            "messageID": message,
-            "type": "tool",
-            "tool": "bash",
-            "callID": f"c{number}",
-            "state": {**state, "output": "a"},
-        },
+        f"part/{message}/p{number}.json": {**part, "callID": f"c{number}", "state": state},
     }
     for name, value in files.items():
         (storage / name).parent.mkdir(parents=True, exist_ok=True)
@@ -208,14 +197,20 @@ def codex_calls():
         yield from codex_call(number, "exec_command", json.dumps(given), told)
 
 
+def derived_of_all() -> str:
+    """The first letters of what the list says of each call; a dot where it says nothing."""
+    calls = rows('SELECT derived FROM "call" ORDER BY id')
+    return "".join(derived[:1] or "." for (derived,) in calls)
+
+
 @pytest.mark.parametrize(
     ("mode", "derived"),
     [
-        ("", ["denied", "denied", "denied", "allowed"]),
-        ("untrusted", ["denied", "denied", "denied", "allowed"]),
-        ("on-request", ["allowed", "denied", "denied", "allowed"]),
-        ("never", ["allowed", "denied", "denied", "denied"]),
-        ("unheard-of", ["denied", "denied", "denied", "allowed"]),
+        ("", "ddda"),
+        ("untrusted", "ddda"),
+        ("on-request", "adda"),
+        ("never", "addd"),
+        ("unheard-of", "ddda"),
     ],
 )
 def test_the_rules_of_codex_judge_in_the_mode_that_its_log_names(here, mode, derived) -> None:
@@ -225,18 +220,18 @@ def test_the_rules_of_codex_judge_in_the_mode_that_its_log_names(here, mode, der
         jsonl({"type": "turn_context", "payload": context}, *codex_calls())
     )
     ingested("codex", "rollout-1.jsonl", "--allowlist", "a.rules")
-    assert [one for (one,) in rows('SELECT derived FROM "call" ORDER BY id')] == derived
+    assert derived_of_all() == derived
 
 
 @pytest.mark.parametrize(
     ("mode", "folder", "derived", "policy"),
     [
-        ("untrusted", "codex/rules", ["denied", "denied", "denied", "allowed"], BESIDE),
-        ("on-request", "codex/rules", ["allowed", "denied", "denied", "allowed"], BESIDE),
-        ("never", "project/.codex/rules", ["allowed", "denied", "denied", "denied"], BESIDE),
-        ("on-request", "", ["allowed", "denied", "denied", "denied"], MODE),
-        ("never", "", ["allowed", "denied", "denied", "denied"], MODE),
-        ("unheard-of", "", ["", "", "", ""], ""),
+        ("untrusted", "codex/rules", "ddda", BESIDE),
+        ("on-request", "codex/rules", "adda", BESIDE),
+        ("never", "project/.codex/rules", "addd", BESIDE),
+        ("on-request", "", "addd", MODE),
+        ("never", "", "addd", MODE),
+        ("unheard-of", "", "....", ""),
     ],
 )
 def test_rules_of_codex_are_found_beside_its_log_and_its_mode_alone_decides_too(
@@ -251,9 +246,9 @@ def test_rules_of_codex_are_found_beside_its_log_and_its_mode_alone_decides_too(
     log.parent.mkdir(parents=True)
     log.write_text(jsonl({"type": "turn_context", "payload": context}, *codex_calls()))
     (run,) = ingested("codex", log)["runs"]
-    assert [one for (one,) in rows('SELECT derived FROM "call" ORDER BY id')] == derived
+    assert derived_of_all() == derived
     assert [one.partition(":")[0] for (one,) in rows("SELECT policy FROM session")] == [policy]
-    assert run["differ"]["count"] == derived.count("denied")
+    assert run["differ"]["count"] == derived.count("d")
 
 
 @pytest.mark.parametrize("place", ["project/.qwen", "qwen"])
@@ -271,11 +266,7 @@ def test_rules_of_qwen_code_are_found_beside_its_log(here, place) -> None:
     log.parent.mkdir(parents=True)
     log.write_text(jsonl(*calls))
     (run,) = ingested("qwen-code", log)["runs"]
-    assert [one for (one,) in rows('SELECT derived FROM "call" ORDER BY id')] == [
-        "allowed",
-        "denied",
-        "",
-    ]
+    assert derived_of_all() == "ad."
     assert run["differ"] == {"count": 1, "calls": ["ran, but denied: curl x"]}
 
 
@@ -377,9 +368,8 @@ def test_a_log_in_which_there_is_no_session_is_named_with_the_format_that_reads_
     assert told.endswith(
         "c1.jsonl: no session in it. It is a log for\n  agenteval ingest claude-code c1.jsonl\n"
     )
-    assert agenteval("ingest", "gemini-cli", "notes.jsonl").endswith(
-        "notes.jsonl: no session in it\n"
-    )
+    told = agenteval("ingest", "gemini-cli", "notes.jsonl")
+    assert told.endswith("notes.jsonl: no session in it\n")
     assert "no session" not in agenteval("ingest", "claude-code", "notes.jsonl", "c1.jsonl")
     (here / "c2.jsonl").write_text(claude())
     found = ingested("codex", "c2.jsonl")["no_session"]
@@ -441,20 +431,12 @@ def weeks():
             denied = (0, 1, 5, 6)[week] + session % 2
             for number in range(10):
                 said = "Permission to use Bash with command ls has been denied."
-                yield from (
-                    json.loads(
-                        json.dumps(line)
-                        .replace('"c1"', f'"w{week}s{session}"')
-                        .replace("2026-03-01", f"2026-03-{2 + 7 * week:02}")
-                    )
-                    for line in claude_call(
-                        number,
-                        "Bash",
-                        {"command": "ls"},
-                        said if number < denied else "a",
-                        is_error=number < denied,
-                    )
-                )
+                is_error = number < denied
+                result = said if is_error else "a"
+                call = claude_call(number, "Bash", {"command": "ls"}, result, is_error=is_error)
+                for line in call:
+                    text = json.dumps(line).replace('"c1"', f'"w{week}s{session}"')
+                    yield json.loads(text.replace("2026-03-01", f"2026-03-{2 + 7 * week:02}"))
 
 
 def test_progress_is_told_now_and_then_also_of_one_long_session(capsys) -> None:
@@ -478,12 +460,9 @@ def test_a_trend_tells_each_week_and_the_change_that_is_settled(here) -> None:
         (here / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
     ingested("claude-code", ".")
     found = json.loads(agenteval("trend", "--by", "week", "--json"))
-    assert [(one["label"], one["errors"], one["calls"]) for one in found["points"]] == [
-        ("2026-W10", 4, 80),
-        ("2026-W11", 12, 80),
-        ("2026-W12", 44, 80),
-        ("2026-W13", 52, 80),
-    ]
+    errors = {"2026-W10": 4, "2026-W11": 12, "2026-W12": 44, "2026-W13": 52}
+    assert {one["label"]: one["errors"] for one in found["points"]} == errors
+    assert {one["calls"] for one in found["points"]} == {80}
     assert "2026-W12" in [one["from"] for one in found["changes"]]
     assert {one["model"] for one in (*found["points"], *found["changes"])} == {"opus"}
     ingested("claude-code", ".", "--allowlist", "demo")

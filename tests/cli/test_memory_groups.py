@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from disturbed import marked
 from process_table import below, processes
+from program import agenteval
 from scripted_server import answers, bash, scripted
 from test_resume import stored
 
@@ -95,16 +96,9 @@ def hog(module: str):
 
 def ended(folder: Path, *words: str, group: Group | None = None) -> subprocess.CompletedProcess:
     (folder / "tmp").mkdir(exist_ok=True)
-    return subprocess.run(
-        [sys.executable, "-m", "agenteval", *words],
-        cwd=folder,
-        env=os.environ | {"TMPDIR": str(folder / "tmp"), "AGENTEVAL_CHAOS": str(folder)},
-        preexec_fn=group.enter if group else None,
-        capture_output=True,
-        text=True,
-        timeout=250,
-        check=False,
-    )
+    environment = {"TMPDIR": str(folder / "tmp"), "AGENTEVAL_CHAOS": str(folder)}
+    enter = group.enter if group else None
+    return agenteval(folder, *words, env=environment, preexec_fn=enter)
 
 
 def outcomes(folder: Path) -> list[tuple[str, str]]:

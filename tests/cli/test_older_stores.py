@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from old_stores import OLDER, contents, counts, restored
+from program import PROGRAM, agenteval
 
 from agenteval.store.location import SCHEMA
 
@@ -86,24 +87,17 @@ def test_the_store_of_today_is_not_upgraded(cli, folder):
     restored(SCHEMA, folder)
     before = contents(folder)
     said = cli("store", "upgrade", "--store", "runs.db")
-    assert (said.code, said.out, contents(folder)) == (
-        0,
-        f"--store runs.db: has schema {SCHEMA}, which is today's; nothing is changed\n",
-        before,
-    )
+    told = f"--store runs.db: has schema {SCHEMA}, which is today's; nothing is changed\n"
+    assert (said.code, said.out, contents(folder)) == (0, told, before)
 
 
 def test_the_first_write_names_the_copy_in_one_line(folder):
     file = restored(7, folder)
-    done = agenteval("runs", "label", "last", "mine", "--store", "runs.db")
-    assert (done.returncode, done.stderr, counts(folder / "runs.db.schema7")) == (
-        0,
-        (
-            f"agenteval: --store runs.db: upgraded from schema 7 to {SCHEMA}; as it was, it is "
-            f"kept in {file}.schema7\n"
-        ),
-        counts(file),
-    )
+    done = agenteval(folder, "runs", "label", "last", "mine", "--store", "runs.db")
+    upgraded = f"agenteval: --store runs.db: upgraded from schema 7 to {SCHEMA}"
+    told = f"{upgraded}; as it was, it is kept in {file}.schema7\n"
+    assert (done.returncode, done.stderr) == (0, told)
+    assert counts(folder / "runs.db.schema7") == counts(file)
 
 
 def test_a_gate_keeps_no_look_in_an_older_store_and_says_so(cli, folder, tmp_path):
@@ -118,11 +112,6 @@ def test_a_gate_keeps_no_look_in_an_older_store_and_says_so(cli, folder, tmp_pat
     assert ("`agenteval store upgrade` changes" in said.out, contents(folder)) == (True, before)
 
 
-def agenteval(*words: str, **more) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "agenteval", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
-
-
 def test_without_room_for_the_copy_nothing_is_changed(folder):
     file = restored(7, folder)
     before = contents(folder)
@@ -131,7 +120,7 @@ def test_without_room_for_the_copy_nothing_is_changed(folder):
     def small_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    done = agenteval("store", "upgrade", "--store", "runs.db", preexec_fn=small_files)
+    done = agenteval(folder, "store", "upgrade", "--store", "runs.db", preexec_fn=small_files)
     assert (done.returncode, done.stderr.count("\n"), contents(folder)) == (4, 1, before)
     assert "not upgraded, as the copy" in done.stderr
 
@@ -152,14 +141,11 @@ def test_the_log_that_a_killed_process_left_beside_an_older_store_stays_there(cl
 def test_two_processes_that_upgrade_at_once_make_one_copy(folder):
     file = restored(7, folder)
     rows = counts(file)
-    command = [sys.executable, "-m", "agenteval", "store", "upgrade", "--store", "runs.db"]
+    command = [*PROGRAM, "store", "upgrade", "--store", "runs.db"]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
     ends = [(one.communicate()[1], one.returncode) for one in both]
-    assert (ends, sorted(contents(folder)), counts(file)) == (
-        [(b"", 0)] * 2,
-        sorted(["runs.db", "runs.db.schema7"]),
-        rows,
-    )
+    assert (ends, counts(file)) == ([(b"", 0)] * 2, rows)
+    assert sorted(contents(folder)) == ["runs.db", "runs.db.schema7"]
 
 
 # Kills its process at the Nth call of a function of the copy, or statement to the database.
@@ -216,12 +202,6 @@ def test_a_store_of_a_newer_schema_is_refused_with_the_cure(cli, folder):
         connection.execute(f"PRAGMA user_version={SCHEMA + 1}")
     before = contents(folder)
     told = {cli(*words, "--store", "runs.db").err for words in (("show",), ("store", "upgrade"))}
-    assert (told, contents(folder)) == (
-        {
-            (
-                f"agenteval: --store runs.db: written with schema {SCHEMA + 1}, this agenteval has "
-                f"{SCHEMA}; use the agenteval that wrote it, or give another --store\n"
-            )
-        },
-        before,
-    )
+    newer = f"agenteval: --store runs.db: written with schema {SCHEMA + 1}, this agenteval has "
+    cure = "use the agenteval that wrote it, or give another --store\n"
+    assert (told, contents(folder)) == ({f"{newer}{SCHEMA}; {cure}"}, before)

@@ -209,11 +209,8 @@ def test_a_worker_that_may_not_play_is_left_out_by_name_and_the_others_play(
         kill_all(node.pid)
     assert (running.returncode, seen(stored(own_project))) == (0, undisturbed), told
     (line,) = [one for one in told.splitlines() if "It is left out" in one]
-    assert (line.startswith("worker "), f" on {os.uname().nodename}: " in line, said in line) == (
-        True,
-        True,
-        True,
-    ), line
+    observed = (line.startswith("worker "), f" on {os.uname().nodename}: " in line, said in line)
+    assert observed == (True, True, True), line
 
 
 # Without a cluster: what a worker is told and says, and what goes with no cluster.
@@ -304,12 +301,8 @@ def test_an_order_of_a_newer_version_is_refused_and_not_misread(project) -> None
 
 def test_the_workers_share_what_is_played_at_a_time_and_start_behind_one_another() -> None:
     parts = shares(Part(1, 1), 4, 6)
-    assert [(one.number, one.of, one.trials, one.before) for one in parts] == [
-        (1, 4, 2, 0),
-        (2, 4, 2, 2),
-        (3, 4, 1, 4),
-        (4, 4, 1, 5),
-    ]
+    observed = [(one.number, one.of, one.trials, one.before) for one in parts]
+    assert observed == [(1, 4, 2, 0), (2, 4, 2, 2), (3, 4, 1, 4), (4, 4, 1, 5)]
     assert [one.trials for one in shares(Part(1, 1), 4, 2)] == [1, 1]
 
 

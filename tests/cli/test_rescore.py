@@ -1,11 +1,13 @@
 """A stored run judged again, by today's taxonomy or under another allow list."""
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from program import agenteval
 
 from agenteval.config.files import shipped
 from agenteval.store.sql import SqlStore
@@ -14,10 +16,17 @@ STORE = "reports/agenteval.db"
 SIM = ("-m", "sim/qwen3.6-35b", "ralf/handshake", "--trials", "3", "--seed", "5")
 
 
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("first")
+    assert agenteval(folder, "run", *SIM).returncode == 0
+    return folder / STORE
+
+
 @pytest.fixture
-def played(cli, project):
-    cli("run", *SIM)
-    return project / STORE
+def played(project, first_run):
+    (project / STORE).parent.mkdir()
+    return shutil.copy(first_run, project / STORE)
 
 
 def asked(path, sql, *values):
@@ -178,10 +187,9 @@ def test_no_gate_and_no_resume_mixes_what_two_lists_judged(cli, played):
     cli("rescore", first, "--allowlist", "demo")
     refused, resumed = cli(*gate), cli("run", "--resume", first)
     shown = cli("compare", first, "last")
-    assert refused.code == 2
+    assert (refused.code, resumed.code) == (2, 2)
     assert "were not asked and judged alike: allow lists (demo / ralf)" in refused.err
     assert "--own` judges" in refused.err
-    assert resumed.code == 2
     assert "judged by another allow list (demo) than it plays under" in resumed.err
     assert "allow lists (demo / ralf)" in " ".join(shown.out.split())
 
@@ -197,23 +205,13 @@ def test_no_gate_and_no_resume_mixes_what_two_lists_judged(cli, played):
 def test_a_script_that_a_stored_call_wrote_is_the_model_s_own(cli, project):
     cli("run", "-m", "sim/qwen3.5-27b", "coding/slug-function", "--trials", "1")
     store = project / STORE
-    ((path, written),) = asked(
-        store,
-        "SELECT json_extract(arguments, '$.path'), turn FROM call "
-        "WHERE name = 'write' AND exit_code = 0 LIMIT 1",
-    )
-    ((later, position),) = asked(
-        store,
-        "SELECT turn, position FROM call WHERE name = 'bash' AND turn > ? LIMIT 1",
-        written,
-    )
-    asked(
-        store,
-        "UPDATE turn SET calls = json_set(calls, ?, json(?)) WHERE number = ?",
-        f"$[{position}].arguments",
-        json.dumps({"command": f"uv run {path}"}),
-        later,
-    )
+    made = "SELECT json_extract(arguments, '$.path'), turn FROM call"
+    ((path, written),) = asked(store, f"{made} WHERE name = 'write' AND exit_code = 0 LIMIT 1")
+    behind = "SELECT turn, position FROM call WHERE name = 'bash' AND turn > ? LIMIT 1"
+    ((later, position),) = asked(store, behind, written)
+    put = "UPDATE turn SET calls = json_set(calls, ?, json(?)) WHERE number = ?"
+    command = json.dumps({"command": f"uv run {path}"})
+    asked(store, put, f"$[{position}].arguments", command, later)
 
     cli("rescore", "last")
 

@@ -108,19 +108,13 @@ def test_a_run_killed_at_any_moment_is_gone_on_with_as_if_nothing_had_been(
     said = cli("run", "--resume", "last")
 
     run = stored(project)
-    assert (said.code, seen(run), score(run.trials), run.complete) == (
-        0,
-        seen(unbroken),
-        score(unbroken.trials),
-        True,
-    )
+    assert (said.code, run.complete) == (0, True)
+    assert (seen(run), score(run.trials)) == (seen(unbroken), score(unbroken.trials))
     replaced = sum(run.replaced.values())
-    assert (
-        before < len(run.trials),
-        asked(project, "SELECT count(*) FROM trial") == len(run.trials) + replaced,
-        asked(project, CALLS) >= max(rows, sum(len(trial.calls) for trial in run.trials)),
-        set(run.replaced) <= {"interrupted"},
-    ) == (True, True, True, True)
+    assert before < len(run.trials)
+    assert asked(project, "SELECT count(*) FROM trial") == len(run.trials) + replaced
+    assert asked(project, CALLS) >= max(rows, sum(len(trial.calls) for trial in run.trials))
+    assert set(run.replaced) <= {"interrupted"}
 
 
 @pytest.mark.slow
@@ -135,12 +129,9 @@ def test_a_run_that_another_process_plays_is_refused_and_free_again_when_that_is
         running.wait()
     said = cli("run", "--resume", "last")
     why = "is being played by another process; wait until that has ended"
-    assert (refused.code, refused.err.strip().splitlines()[-1], said.code) == (
-        2,
-        f"agenteval: run {stored(project).id} {why}",
-        0,
-    )
-    assert seen(stored(project)) == seen(unbroken)
+    last = refused.err.strip().splitlines()[-1]
+    assert (refused.code, last) == (2, f"agenteval: run {stored(project).id} {why}")
+    assert (said.code, seen(stored(project))) == (0, seen(unbroken))
 
 
 VOIDS = "UPDATE trial SET outcome = 'void', ending = 'broken', cause = 'crashed' WHERE number > 1"
@@ -187,12 +178,7 @@ def test_a_void_trial_is_played_again_when_wanted_and_what_it_was_is_kept(cli, p
     said = cli("run", "--resume", "last", "--retry-void")
 
     run = stored(project)
-    assert (kept[1], said.code, seen(run), run.replaced) == (
-        Outcome.VOID,
-        0,
-        seen(whole),
-        {"crashed": 1},
-    )
+    assert (kept[1], said.code, seen(run)) == (Outcome.VOID, 0, seen(whole))
     aside = asked(project, "SELECT count(*) FROM trial WHERE replaced AND reason = 'it fell over'")
     shown = json.loads(cli("show", "last", "--json").out)["runs"][0]
     assert (aside, shown["replaced"]) == (1, {"crashed": 1})
@@ -220,6 +206,13 @@ def begin(cli) -> None:
     cli("run", "-m", "sim/qwen3.6-35b", *few, "data/pantry-audit")
 
 
+def change(file: Path) -> None:
+    """Change the instructions of a scenario, or the pantry's allow list."""
+    text = file.read_text()
+    is_list = file.suffix == ".toml"
+    file.write_text(text.replace('"kitchen", ', "", 1) if is_list else f"{text}\nBe quick.\n")
+
+
 def test_options_that_say_the_same_again_are_welcome(cli) -> None:
     begin(cli)
     assert cli("run", "--resume", "last", "--seed", "5", "-m", "sim/qwen3.6-35b").code == 0
@@ -235,12 +228,7 @@ def test_options_that_say_the_same_again_are_welcome(cli) -> None:
 def test_what_changed_meanwhile_is_refused_by_its_name(cli, own_project, path, said) -> None:
     begin(cli)
     (policy,) = stored(own_project).policies
-    file = own_project / path.format(policy=policy)
-    text = file.read_text()
-    if file.suffix == ".md":
-        file.write_text(text + "\nBe quick.\n")
-    else:
-        file.write_text(text.replace('"kitchen", ', "", 1))
+    change(own_project / path.format(policy=policy))
     refused = cli("run", "--resume", "last")
     assert (refused.code, said.format(policy=policy) in refused.err) == (2, True)
 

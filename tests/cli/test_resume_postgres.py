@@ -49,12 +49,8 @@ def test_a_killed_run_is_free_again_and_ends_as_if_nothing_had_been_its_voids_to
         asking.execute("UPDATE trial SET outcome = 'void', cause = 'crashed' WHERE number > 1")
         killed("run", "--resume", "last", "--retry-void")
         again = cli("run", "--resume", "last", *store)
-    assert (said.code, seen(resumed), again.code, seen(stored(store[1]))) == (
-        0,
-        unbroken,
-        0,
-        unbroken,
-    )
+    observed = (said.code, seen(resumed), again.code, seen(stored(store[1])))
+    assert observed == (0, unbroken, 0, unbroken)
     assert [(one.code, "is being played by another process" in one.err) for one in refused] == [
         (2, True),
         (2, True),

@@ -1,34 +1,20 @@
 """What a model reads can be put otherwise, and a run records how."""
 
 import json
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from scripted_server import scripted
+from test_resume import stored
 
 from agenteval.config.prompts import arms
-from agenteval.store.sql import SqlStore
 from agenteval.trial.run import Run
 
 
 def played(cli, project, *options: str) -> Run:
-    cli(
-        "run",
-        "-m",
-        "sim/qwen3.6-35b",
-        "--trials",
-        "2",
-        "--seed",
-        "7",
-        "media/rendered-plot",
-        *options,
-    )
-    store = SqlStore(str(project / "reports/agenteval.db"))
-    try:
-        return store.load("last")
-    finally:
-        store.close()
+    few = ("--trials", "2", "--seed", "7", "media/rendered-plot")
+    cli("run", "-m", "sim/qwen3.6-35b", *few, *options)
+    return stored(project)
 
 
 @pytest.mark.slow
@@ -76,10 +62,7 @@ def test_rules_of_ones_own_are_a_template(cli, project) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (
-            ("--arm", "cursor"),
-            "no arm 'cursor'. Known: strict, taught/shell, taught/tools",
-        ),
+        (("--arm", "cursor"), "no arm 'cursor'. Known: strict, taught/shell, taught/tools"),
         (("--context", "much"), "'much' is no number of tokens. Give one such as 40k"),
         (("--context", "9k:70"), "from 0 to 25, as in 40k:20"),
         (("--context", "9k:"), "from 0 to 25, as in 40k:20"),
@@ -100,8 +83,7 @@ def test_what_cannot_be_put_so_is_one_line(cli, project, options, says) -> None:
 def test_a_context_is_filled_with_what_was_really_played_in_other_worlds(cli, project) -> None:
     asked = ("-m", "sim/qwen3.6-35b", "--trials", "2", "--seed", "7", "media/rendered-plot")
     said = cli("run", *asked, "--context", "7k:20")
-    with closing(SqlStore(str(project / "reports/agenteval.db"))) as store:
-        run = store.load("last")
+    run = stored(project)
     counted = [trial.turns[0].usage.prompt_tokens for trial in run.trials]
     history = [trial.prompt[1:-1] for trial in run.trials]
     told = ["".join(message.content for message in one) for one in history]
@@ -165,8 +147,7 @@ def test_a_users_own_rules_judge_in_place_of_the_scenarios(cli, project) -> None
     runs = []
     for more in ((), ("--policy", "opencode:opencode.json")):
         assert cli(*asked, *more).code == 0
-        with closing(SqlStore(str(project / "reports/agenteval.db"))) as store:
-            runs.append(store.load("last"))
+        runs.append(stored(project))
     ours, theirs = runs
     made = [
         (call.call.command, call.verdict.allowed) for trial in theirs.trials for call in trial.calls

@@ -9,7 +9,7 @@ from agenteval.config.files import shipped
 from agenteval.errors import UsageError
 from agenteval.policy.policy import World, allows
 from agenteval.trial.call import ToolCall
-from agenteval.workflows.reference import targets, written_for
+from agenteval.workflows.reference import _written_for, targets
 
 NAMES = sorted(path.stem for path in (shipped() / "allowlists").glob("*.toml"))
 SUFFIXES = {"opencode": ".json", "claude-code": ".json", "codex": ".rules", "toml": ".toml"}
@@ -23,7 +23,7 @@ def bash(command: str) -> ToolCall:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_list_written_as_toml_is_the_same_list(tmp_path: Path, name: str) -> None:
     policy = load_policy(name, roots=[shipped()])
-    written = written_for(policy, "toml")
+    written = _written_for(policy, "toml")
     path = tmp_path / "again.toml"
     path.write_text(written.text)
     again = load_policy(str(path), roots=[])
@@ -52,7 +52,7 @@ def test_another_harness_gives_the_same_verdicts_under_what_was_written_for_it(
     tmp_path: Path, to: str, command: str, *, allowed: bool
 ) -> None:
     path = tmp_path / f"written{SUFFIXES[to]}"
-    path.write_text(written_for(DEMO, to).text)
+    path.write_text(_written_for(DEMO, to).text)
     again = load_any(f"{to}:{path}", roots=[])
     assert allows(bash(command), DEMO) is allowed
     assert allows(bash(command), again, World(root="/w")) is allowed
@@ -75,7 +75,7 @@ def test_the_rules_for_files_are_carried_over(
     tmp_path: Path, to: str, name: str, path: str, *, allowed: bool
 ) -> None:
     file = tmp_path / "written.json"
-    file.write_text(written_for(DEMO, to).text)
+    file.write_text(_written_for(DEMO, to).text)
     again = load_any(f"{to}:{file}", roots=[])
     made = ToolCall("", name, "", {"filePath": path, "file_path": path})
     if to == "opencode":
@@ -84,24 +84,24 @@ def test_the_rules_for_files_are_carried_over(
 
 
 def test_what_can_not_be_said_is_listed() -> None:
-    lost = written_for(DEMO, "codex").lost
+    lost = _written_for(DEMO, "codex").lost
     assert "git status: that no further words may follow" in lost
     assert "sha256sum data/*: left out, for a prefix has no patterns" in lost
     assert any(line.startswith("uv run scripts/notes.py: its options") for line in lost)
     assert "tools.read: rules are about commands only" in lost
-    assert "tools.todo: the schema of its parameters" in written_for(DEMO, "opencode").lost
-    assert "tools.todo: Claude Code has no such tool" in written_for(DEMO, "claude-code").lost
+    assert "tools.todo: the schema of its parameters" in _written_for(DEMO, "opencode").lost
+    assert "tools.todo: Claude Code has no such tool" in _written_for(DEMO, "claude-code").lost
 
 
 def test_a_list_without_tools_or_with_any_words_is_written_too(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text('[[bash.script]]\npath = "x.py"\n[tools.t]')
     (tmp_path / "b.toml").write_text("[tools.t]")
     bash_only = load_policy(str(tmp_path / "a.toml"), roots=[])
-    assert "that each" not in " ".join(written_for(bash_only, "claude-code").lost)
-    assert '"x.py"' in written_for(bash_only, "codex").text
+    assert "that each" not in " ".join(_written_for(bash_only, "claude-code").lost)
+    assert '"x.py"' in _written_for(bash_only, "codex").text
     no_bash = load_policy(str(tmp_path / "b.toml"), roots=[])
-    assert '"bash"' not in written_for(no_bash, "opencode").text
-    assert "bash" not in written_for(no_bash, "toml").text
+    assert '"bash"' not in _written_for(no_bash, "opencode").text
+    assert "bash" not in _written_for(no_bash, "toml").text
 
 
 def test_a_foreign_list_becomes_one_of_ours(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_foreign_list_becomes_one_of_ours(tmp_path: Path) -> None:
     settings.write_text(
         '{"permissions": {"allow": ["Bash(git diff:*)", "Bash(ls)"], "deny": ["Bash(x)"]}}'
     )
-    written = written_for(load_any(str(settings), roots=[]), "toml")
+    written = _written_for(load_any(str(settings), roots=[]), "toml")
     ours = tmp_path / "ours.toml"
     ours.write_text(written.text)
     policy = load_policy(str(ours), roots=[])
@@ -156,7 +156,7 @@ def test_what_stands_around_commands_is_listed_too(
 ) -> None:
     file = tmp_path / "full.toml"
     file.write_text(FULL)
-    lost = written_for(load_policy(str(file), roots=[]), to).lost
+    lost = _written_for(load_policy(str(file), roots=[]), to).lost
     assert [
         line
         for line in lost
@@ -237,8 +237,8 @@ def test_each_foreign_rule_that_stays_behind_is_listed(
     file = tmp_path / "foreign"
     file.write_text(text)
     policy = load_any(f"{harness}:{file}", roots=[])
-    assert written_for(policy, "toml").lost == lost
-    assert written_for(policy, "opencode").lost[: len(lost)] == lost
+    assert _written_for(policy, "toml").lost == lost
+    assert _written_for(policy, "opencode").lost[: len(lost)] == lost
 
 
 def test_the_commands_print_what_they_find(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from agenteval.config.allowlists import load_any, load_policy
 from agenteval.policy.policy import World, allows
 from agenteval.trial.call import ToolCall
-from agenteval.workflows.reference import written_for
+from agenteval.workflows.reference import _written_for
 
 WORLD = World(root="/home/me/project")
 LIST = """
@@ -49,7 +49,7 @@ def test_a_verdict_that_changes_is_said_to_be_lost(
 ) -> None:
     (tmp_path / "a.toml").write_text(LIST)
     policy = load_policy(str(tmp_path / "a.toml"), roots=[])
-    written = written_for(policy, "opencode")
+    written = _written_for(policy, "opencode")
     (tmp_path / "a.json").write_text(written.text)
     theirs = load_any(f"opencode:{tmp_path / 'a.json'}", roots=[])
     given = {"command" if tool == "bash" else "filePath": argument, "content": "x"}

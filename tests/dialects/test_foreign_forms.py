@@ -13,7 +13,7 @@ from agenteval.dialects.registry import lint
 from agenteval.errors import UsageError
 from agenteval.policy.policy import Policy, World, allows
 from agenteval.trial.call import ToolCall
-from agenteval.workflows.reference import written_for
+from agenteval.workflows.reference import _written_for
 
 WORLD = World(root="/home/me/project")
 
@@ -166,7 +166,7 @@ def test_permissions_that_are_no_list_say_nothing_in_an_agents_file(
 
 def test_brackets_are_written_as_claude_code_reads_them(tmp_path: Path) -> None:
     ours = load(tmp_path, "ours.toml", '[bash]\nallow = ["grep (a|b)\\\\. *"]\n')
-    again = load(tmp_path, "settings.json", written_for(ours, "claude-code").text)
+    again = load(tmp_path, "settings.json", _written_for(ours, "claude-code").text)
     assert allows(bash(r"grep '(a|b)\.' x"), ours)
     assert again.bash.patterns == ours.bash.patterns
 
@@ -313,14 +313,14 @@ def test_a_rule_of_claude_code_allows_as_much_as_one_of_ours(
     tmp_path: Path, rule: str, command: str, lost: list[str]
 ) -> None:
     theirs = settings(tmp_path, allow=[rule])
-    written = written_for(theirs, "toml")
+    written = _written_for(theirs, "toml")
     ours = load(tmp_path, "ours.toml", written.text)
     assert [allows(bash(command), each, WORLD) for each in (theirs, ours)] == [True, True]
     assert [line[: len(start)] for line, start in zip(written.lost, lost, strict=True)] == lost
 
 
 def test_a_rule_with_quotes_is_left_out_of_our_own_and_said(tmp_path: Path) -> None:
-    written = written_for(settings(tmp_path, allow=["Bash(ls)", "Bash(echo 'a b')"]), "toml")
+    written = _written_for(settings(tmp_path, allow=["Bash(ls)", "Bash(echo 'a b')"]), "toml")
     assert written.lost == ("echo 'a b': left out, for words are compared without their quotes",)
     assert load(tmp_path, "ours.toml", written.text).bash.patterns[0].text == "ls"
     assert "echo" not in written.text

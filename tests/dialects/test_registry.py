@@ -10,7 +10,7 @@ from agenteval.config.prompts import load_setting
 from agenteval.dialects import registry
 from agenteval.errors import UsageError
 from agenteval.policy.policy import Policy
-from agenteval.workflows.reference import targets, written_for
+from agenteval.workflows.reference import _written_for, targets
 
 PACKAGE = Path(dialects.__file__).parents[1]
 
@@ -55,6 +55,6 @@ def test_our_own_lists_are_of_no_dialect() -> None:
 def test_who_is_asked_for_and_unknown_is_told_who_is_known() -> None:
     assert targets() == ("claude-code", "codex", "opencode", "toml")
     with pytest.raises(UsageError, match="Known: claude-code, codex, opencode, toml"):
-        written_for(Policy("ours"), "aider")
+        _written_for(Policy("ours"), "aider")
     with pytest.raises(UsageError, match="Known: strict, taught/shell, taught/tools, claude-code"):
         load_setting("aider", "five", "start", "0")

@@ -9,9 +9,9 @@ from agenteval.errors import InfrastructureError, UsageError
 from agenteval.protocols import ToolSchema
 from agenteval.testing import ScriptedModel, says
 from agenteval.trial.trial import Message, Turn
-from agenteval.workflows.preflight import probe, probe_prompt
+from agenteval.workflows.preflight import _probe_prompt, probe
 
-PROMPTS = [probe_prompt(f"{number}", 100) for number in range(6)]
+PROMPTS = [_probe_prompt(f"{number}", 100) for number in range(6)]
 
 
 class Crowd:

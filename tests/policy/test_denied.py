@@ -17,7 +17,7 @@ from agenteval.policy.command_lines import CommandPattern
 from agenteval.policy.policy import Policy, World, allows, allows_command
 from agenteval.policy.rules import BashRules
 from agenteval.trial.call import Denied, ToolCall
-from agenteval.workflows.reference import written_for
+from agenteval.workflows.reference import _written_for
 
 RULES = """
 [bash]
@@ -372,7 +372,7 @@ def test_a_rule_that_can_mean_nothing_is_refused(tmp_path: Path, text: str, comp
 def test_the_rules_are_part_of_the_digest_and_are_written_again(tmp_path: Path, text: str) -> None:
     one = policy(tmp_path, text)
     path = tmp_path / "again.toml"
-    path.write_text(written_for(one, "toml").text)
+    path.write_text(_written_for(one, "toml").text)
     assert load_policy(str(path), roots=[]).digest == one.digest
     assert (
         policy(tmp_path, f"{text}deny = ['x']" if text is OPTIONS else "[bash]").digest
@@ -394,7 +394,7 @@ def test_what_is_denied_is_denied_by_another_harness_too(
     tmp_path: Path, to: str, suffix: str
 ) -> None:
     ours = policy(tmp_path, '[bash]\nallow = ["git *"]\ndeny = ["git push *", "git tag"]\n')
-    written = written_for(ours, to)
+    written = _written_for(ours, to)
     path = tmp_path / f"written{suffix}"
     path.write_text(written.text)
     theirs = load_any(f"{to}:{path}", roots=[])
@@ -405,7 +405,7 @@ def test_what_is_denied_is_denied_by_another_harness_too(
 
 
 def test_what_another_harness_cannot_say_of_options_is_told(tmp_path: Path) -> None:
-    written = written_for(policy(tmp_path, OPTIONS), "claude-code")
+    written = _written_for(policy(tmp_path, OPTIONS), "claude-code")
     assert json.loads(written.text)["permissions"]["allow"] == ["Bash(git diff:*)"]
     assert "through: nice, timeout: a rule there is for one program" in written.lost
     assert any("that these options are denied" in line for line in written.lost)

@@ -8,7 +8,7 @@ from clocks import steps
 from agenteval.config.allowlists import convert, policy
 from agenteval.policy.policy import Policy, allows, allows_command
 from agenteval.trial.call import ToolCall
-from agenteval.workflows.reference import to_toml
+from agenteval.workflows.reference import _to_toml
 
 
 def allow_list(text: str) -> Policy:
@@ -216,4 +216,4 @@ def test_no_joined_text_takes_long(part: str) -> None:
 
 def test_the_variables_that_may_be_set_are_written_out_and_are_part_of_the_digest() -> None:
     rules = allow_list('bash.env = ["LIMIT"]')
-    assert allow_list(to_toml(rules)).digest == rules.digest != allow_list("[bash]").digest
+    assert allow_list(_to_toml(rules)).digest == rules.digest != allow_list("[bash]").digest

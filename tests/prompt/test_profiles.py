@@ -13,7 +13,7 @@ from agenteval.policy.policy import path_argument
 from agenteval.prompt.arm import STRICT_PROFILE, Profile, recognised
 from agenteval.prompt.prompt import VARIANTS, Setting, rules_for
 from agenteval.trial.call import ToolCall
-from agenteval.workflows.stages import arm_card, load_stages
+from agenteval.workflows.stages import _arm_card, load_stages
 
 OURS = {
     "bash": {"command": "ls"},
@@ -185,14 +185,14 @@ def test_a_run_keeps_what_its_arm_is_in_a_sentence():
 def test_of_a_real_program_the_run_keeps_that_its_words_are_its_own():
     stages = load_stages(["notes/append"])
     usual = load_setting("opencode", "five", "start", "0")
-    card = arm_card(stages, usual, "opencode")
+    card = _arm_card(stages, usual, "opencode")
     assert card.sentence == (
         "real/opencode/2: rules name 6 of the 34 classes; words of opencode: its own prompt, "
         "tools, results and denials; denials its own; opencode's rules judge"
     )
-    ours = arm_card(stages, usual).tokens
+    ours = _arm_card(stages, usual).tokens
     assert (
-        300 < ours < arm_card(stages, load_setting(DEFAULT_ARM, None, "start", "0")).tokens < 6000
+        300 < ours < _arm_card(stages, load_setting(DEFAULT_ARM, None, "start", "0")).tokens < 6000
     )
 
 

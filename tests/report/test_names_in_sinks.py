@@ -12,7 +12,7 @@ import pytest
 from hostile_names import NAME, hostile_names, moves, obeyed
 from markdown_it import MarkdownIt
 
-from agenteval.cli.output import LogGuard
+from agenteval.cli.output import _LogGuard
 from agenteval.report import console, files, html
 from agenteval.report.gate import GateView, Line, gate_view
 from agenteval.report.tables import Cell, Table, head, row
@@ -44,7 +44,7 @@ def table(names) -> Table:
 def test_no_runner_obeys_a_line_of_a_table_and_nothing_moves(count) -> None:
     for names in batches(count):
         printed = io.StringIO()
-        terminal = console.Terminal(file=LogGuard(printed), width=60)
+        terminal = console.Terminal(file=_LogGuard(printed), width=60)
         console.print_table(terminal, table(names))
         console.print_lines(terminal, names)
         assert (obeyed(printed.getvalue()), moves(printed.getvalue())) == ([], [])
@@ -55,7 +55,7 @@ def test_no_runner_obeys_what_is_written_in_pieces(count) -> None:
     pieces = [*hostile_names(count)]
     for size in (1, 2, 3):
         printed = io.StringIO()
-        guard = LogGuard(printed)
+        guard = _LogGuard(printed)
         text = "".join(pieces[: count // 3])
         for at in range(0, len(text), size):
             guard.write(text[at : at + size])

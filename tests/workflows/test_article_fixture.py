@@ -15,7 +15,7 @@ from agenteval.logs.measured import ARTICLE, _load_article
 PROJECT = Path(__file__).resolve().parents[2]
 MODELS = ("qwen3.6-35b-a3b", "qwen3.5-27b", "qwen3.5-122b-a10b")
 
-# Row by row as published: count of errors, then per 100 tool calls.
+# Row by row as published: errors; the calls, of which the published rates are made, have a test.
 COUNTS = {
     "pipe to head / tail / grep / jq / sed": (10, 1, 2),
     "stderr redirect (2>&1, 2>/dev/null)": (0, 1, 0),
@@ -28,19 +28,6 @@ COUNTS = {
     "other bash (argument quoting, complex uv run)": (4, 1, 0),
     "read tool with a blocked path": (0, 3, 2),
     "hallucinated tool name": (0, 0, 2),
-}
-RATES = {
-    "pipe to head / tail / grep / jq / sed": ("6.33", "0.62", "1.56"),
-    "stderr redirect (2>&1, 2>/dev/null)": ("0.00", "0.62", "0.00"),
-    "shell chain (&&, or-fallbacks)": ("2.53", "0.00", "2.34"),
-    "heredoc into uv run / python": ("0.00", "0.00", "0.78"),
-    "`timeout N uv run ...` prefix": ("0.00", "0.00", "1.56"),
-    "bare disallowed binary (ls, head, cat, find)": ("0.63", "0.00", "0.00"),
-    '`uv run python -c "..."`': ("0.00", "0.62", "0.00"),
-    "`uv run` of a script not on the allow list": ("0.00", "1.24", "0.78"),
-    "other bash (argument quoting, complex uv run)": ("2.53", "0.62", "0.00"),
-    "read tool with a blocked path": ("0.00", "1.86", "1.56"),
-    "hallucinated tool name": ("0.00", "0.00", "1.56"),
 }
 
 
@@ -66,7 +53,6 @@ def rows(article):
 
 def test_sessions_and_calls_are_as_many_as_published(article):
     sizes = {model: (len(sessions), sum(map(len, sessions))) for model, sessions in article.items()}
-
     assert sizes == dict(zip(MODELS, [(20, 158), (21, 161), (17, 128)], strict=True))
 
 
@@ -79,12 +65,8 @@ def test_errors_are_as_many_as_published(rows, article):
 
 
 @pytest.mark.parametrize("row", ARTICLE_ROWS)
-def test_each_row_has_the_published_counts_and_rates(row, rows, article):
-    counts = tuple(rows[model][row] for model in MODELS)
-    calls = [sum(map(len, article[model])) for model in MODELS]
-    per_100 = tuple(f"{100 * count / n:.2f}" for count, n in zip(counts, calls, strict=True))
-
-    assert (counts, per_100) == (COUNTS[row], RATES[row])
+def test_each_row_has_the_published_counts(row, rows):
+    assert tuple(rows[model][row] for model in MODELS) == COUNTS[row]
 
 
 def test_no_two_sessions_are_the_same_calls(article):

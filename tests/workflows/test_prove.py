@@ -177,15 +177,14 @@ async def test_what_is_wrong_with_a_scenario_is_said(change, world, says, tmp_pa
     assert [fault for fault in proof.faults if says in fault] != [], proof.faults
 
 
+LACKS = "the prompt names scripts/old.py, which the fixture lacks: add it, or mend the name"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "rules", "says"),
     [
-        (
-            "Run scripts/old.py.",
-            "",
-            "the prompt names scripts/old.py, which the fixture lacks: add it, or mend the name",
-        ),
+        ("Run scripts/old.py.", "", LACKS),
         (
             "Run scripts/other.py.",
             "",
@@ -234,12 +233,7 @@ async def test_the_prompt_of_a_sub_agent_may_name_only_what_there_is(tmp_path):
 
     (proof,) = await prove([staged(tmp_path)], Namespaces())
 
-    assert proof.faults == (
-        (
-            "seed 0: agent worker: the prompt names scripts/old.py, which the fixture lacks: "
-            "add it, or mend the name"
-        ),
-    )
+    assert proof.faults == (f"seed 0: agent worker: {LACKS}",)
 
 
 # It takes two calls: one that writes it, and one that runs it.
@@ -273,12 +267,8 @@ async def test_a_slip_that_is_allowed_is_a_fault(tmp_path):
 
     (proof,) = await prove([staged(tmp_path)], Namespaces())
 
-    assert proof.faults == (
-        (
-            "invites bare-binary, but the slip `ls -la scripts/` is allowed: mend the allow list, "
-            "or do not invite it"
-        ),
-    )
+    allowed = "the slip `ls -la scripts/` is allowed: mend the allow list, or do not invite it"
+    assert proof.faults == (f"invites bare-binary, but {allowed}",)
 
 
 @pytest.mark.slow
@@ -376,13 +366,8 @@ def test_the_shipped_scenarios_pass_and_a_faulty_one_makes_exit_code_1(tmp_path,
     names = {scenario.name for scenario in SCENARIOS}
     assert {proof["scenario"]: proof["faults"] for proof in proofs} == {name: [] for name in names}
     assert shipped.exit_code == 0
-    assert (faulty.exit_code, faulty.output.splitlines()[0]) == (
-        1,
-        (
-            "words: seed 0: the solution was played, and the goal is not reached: "
-            "noted (expected 1, found 0)"
-        ),
-    )
+    told = "the solution was played, and the goal is not reached: noted (expected 1, found 0)"
+    assert (faulty.exit_code, faulty.output.splitlines()[0]) == (1, f"words: seed 0: {told}")
 
 
 @pytest.mark.slow
