@@ -14,7 +14,6 @@ uses or crosses a folder that somebody else owns or can write, as git's does sin
 import fcntl
 import hashlib
 import os
-import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from agenteval.config.beneath import TEXT, named, printable
+from agenteval.config.beneath import named, printable
 from agenteval.config.files import (
     ARMS,
     GATE_FILE,
@@ -43,6 +42,7 @@ from agenteval.config.files import (
     stranger,
 )
 from agenteval.errors import AgentevalError, UntrustedError, UsageError, unwritten
+from agenteval.host import read_bytes
 from agenteval.trial.text import as_word, is_legible
 
 # Belongs to each URL that the user names himself.
@@ -211,10 +211,10 @@ def digest(project: Path, content: bytes | None = None) -> str:
     """
     parts = hashlib.sha256()
     for number, path in enumerate(_files(project)):
+        if number >= MOST:
+            raise UsageError(f"{path}: the project is too large to be confirmed: remove this file")
         is_read = content is not None and path == project / PROJECT_FILE
         whole = content if is_read and content is not None else _content(path)
-        if number >= MOST or len(whole) > TEXT:
-            raise UsageError(f"{path}: the project is too large to be confirmed: remove this file")
         name = os.fsencode(path.relative_to(project))
         parts.update(b"%d %d " % (len(name), len(whole)) + name + whole)
     return f"sha256:{parts.hexdigest()}"
@@ -229,18 +229,11 @@ def _files(project: Path) -> Iterator[Path]:
 
 
 def _content(path: Path) -> bytes:
-    """Return at most `TEXT` + 1 bytes of a regular file; nothing of a device or a pipe."""
+    """Return the bytes of a regular file; nothing of a device or a pipe."""
     try:
-        with open(path, "rb", opener=_open_at_once) as file:
-            is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-            return file.read(TEXT + 1) if is_file else b""
+        return read_bytes(path) if path.is_file() else b""
     except OSError:
         return b""
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    # A pipe would be waited for.
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def user_file() -> Path | None:

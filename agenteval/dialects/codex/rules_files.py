@@ -183,7 +183,7 @@ def unheeded(rules: Path) -> Iterator[UnheededKey]:
 
 def _tables(config: Path) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(config.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(config))
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{config}: cannot be read as TOML: {error}: mend it first") from error
 
