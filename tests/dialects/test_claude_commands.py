@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from clocks import processor_seconds
 
-from agenteval.dialects.claude_code import rules
+from agenteval.dialects.claude_code import read, rules
 from agenteval.dialects.claude_code.rules import ToolSpecifier
-from agenteval.dialects.claude_code.settings import read
 from agenteval.dialects.claude_code.verdict import ClaudeCode
 from agenteval.errors import UsageError
 

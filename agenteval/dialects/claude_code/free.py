@@ -74,12 +74,7 @@ class _Options:
                 kinds[f"--{name}"] = kind
         return cls(kinds)
 
-    def operands(
-        self,
-        words: Sequence[str],
-        *,
-        numbers: _Numbers,
-    ) -> list[str] | None:
+    def operands(self, words: Sequence[str], *, numbers: _Numbers) -> list[str] | None:
         """Return the words besides known options; None if an option is not known."""
         operands: list[str] = []
         rest = iter(words)
@@ -92,13 +87,8 @@ class _Options:
                 return None
         return operands
 
-    def _takes(
-        self,
-        word: str,
-        rest: Iterator[str],
-        *,
-        numbers: _Numbers,
-    ) -> bool:
+    def _takes(self, word: str, rest: Iterator[str], *, numbers: _Numbers) -> bool:
+        """Return True if it is a known option, whose value is taken from `rest` if it has one."""
         name, joined, value = word, "", ""
         if word.startswith("--"):
             name, joined, value = word.partition("=")
@@ -172,13 +162,8 @@ def _echo(argv: Argv) -> bool:
     return not any(map(_SOMEBODY.match, argv[1:]))
 
 
-def _plain(
-    program: str,
-    options: str,
-    argv: Argv,
-    *,
-    numbers: _Numbers = "alone",
-) -> bool:
+def _plain(program: str, options: str, argv: Argv, *, numbers: _Numbers = "alone") -> bool:
+    """Return True if all options are among these, and the program only reads its operands."""
     operands = _Options.parse(options).operands(argv, numbers=numbers)
     if operands is None or (operands and program in _free().without_operands):
         return False

@@ -60,8 +60,11 @@ class ToolSpecifier:
     @classmethod
     def parse(cls, text: str) -> "ToolSpecifier":
         name, _, rest = text.strip().partition("(")
-        tool, what = name.lower(), _ESCAPED.sub(r"\1", rest.removesuffix(")"))
-        return cls(RENAMED.get(tool, tool), "" if what in {"*", ":*"} else what)
+        tool = name.lower()
+        what = _ESCAPED.sub(r"\1", rest.removesuffix(")"))
+        if what in {"*", ":*"}:
+            what = ""
+        return cls(RENAMED.get(tool, tool), what)
 
     def names(self, tool: str) -> bool:
         """Return True if it is about the tool; an MCP server's name stands for all its tools."""
@@ -170,7 +173,8 @@ def _spellings(command: Command) -> Iterator[str]:
     if not command.words or command.assignments:
         return
     raws = [word.raw for word in command.words]
-    for count in (1, 2 if command.words[0].text == "git" else 1):
+    counts = (1, 2) if command.words[0].text == "git" else (1,)
+    for count in counts:
         plain = [word.text for word in command.words[:count]]
         if plain != raws[:count]:
             yield " ".join([*plain, *raws[count:]])
@@ -202,13 +206,7 @@ def _started(argv: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
             yield from _started(argv[part.start : part.stop], depth + 1)
 
 
-def fits_path(
-    what: str,
-    whole: str | None,
-    root: str,
-    *,
-    denies: bool,
-) -> bool:
+def fits_path(what: str, whole: str | None, root: str, *, denies: bool) -> bool:
     """Return True if `what` fits a path, as .gitignore matches.
 
     // is absolute, and a pattern without a folder fits at any depth. Whatever lies in a folder that
@@ -219,14 +217,20 @@ def fits_path(
     if whole is None:
         return what in {"*", "**"}
     if what.startswith("//"):
-        subject, pattern = inside(whole, "/"), what[2:]
+        base, pattern = "/", what[2:]
     else:
-        subject, pattern = inside(whole, root), what.removeprefix("./")
+        base, pattern = root, what.removeprefix("./")
         name = pattern.removesuffix("/**") if denies else pattern
-        pattern = f"**/{name}" if "/" not in name.rstrip("/") else pattern.removeprefix("/")
+        is_anchored = "/" in name.rstrip("/")
+        pattern = pattern.removeprefix("/") if is_anchored else f"**/{name}"
+    subject = inside(whole, base)
+    if subject is None:
+        return False
     folder = pattern.rstrip("/").removesuffix("/**") or "**"
-    globs = (f"{folder}/**",) if pattern.endswith("/") else (folder, f"{folder}/**")
-    return subject is not None and any(path_regex(glob).fullmatch(subject) for glob in globs)
+    globs = [f"{folder}/**"]
+    if not pattern.endswith("/"):
+        globs.append(folder)
+    return any(path_regex(glob).fullmatch(subject) for glob in globs)
 
 
 def fits_subject(what: str, subject: str) -> bool:
@@ -234,7 +238,8 @@ def fits_subject(what: str, subject: str) -> bool:
 
     A rule for a skill may end in `:*`, for any arguments; those are not known here.
     """
-    return not what or wildcard_regex(what.removesuffix(":*")).fullmatch(subject) is not None
+    pattern = wildcard_regex(what.removesuffix(":*"))
+    return not what or pattern.fullmatch(subject) is not None
 
 
 WRITERS = PROGRAMS["writers"]
@@ -251,7 +256,7 @@ _MARKS = re.compile(r"[wWeE]")
 _Y = re.compile(r"y[^\\\n]")
 _S = re.compile(r"(?=s([^\\\n]))s")
 _QUIET = PROGRAMS["sed_quiet"]
-_SED_OPTIONS = _QUIET | {"-E", "-r", "--posix", "--regexp-extended"}
+_LOUD_OPTIONS = frozenset(("-E", "-r", "--posix", "--regexp-extended"))
 _IN_PLACE = frozenset(("-i", "--in-place"))
 
 
@@ -298,9 +303,7 @@ def _operands(words: Words, valued: frozenset[str] = _NONE) -> Iterator[Word]:
 
 
 def _behind_pattern(
-    valued: frozenset[str],
-    pattern_options: frozenset[str],
-    words: Words,
+    valued: frozenset[str], pattern_options: frozenset[str], words: Words
 ) -> Iterator[Word]:
     """Yield the operands but the first, a pattern unless an option gave one; and -f's files."""
     file_options = {"-f", "--file"} if pattern_options else _NONE
@@ -341,12 +344,12 @@ def _find(words: Words) -> Iterator[Word]:
 
 
 def _git(words: Words) -> Iterator[Word]:
-    return _operands(words[1:]) if words and words[0].text in {"diff", "grep"} else iter(())
+    if words and words[0].text in {"diff", "grep"}:
+        yield from _operands(words[1:])
 
 
 def _cd(words: Words) -> Iterator[Word]:
-    folders = list(_operands(words))
-    return iter(folders or [Word("~", "~")])
+    yield from [*_operands(words)] or [Word("~", "~")]
 
 
 _REGEXP = frozenset(("-e", "--regexp"))
@@ -365,17 +368,14 @@ _OTHERS: Mapping[str, Callable[[Words], Iterator[Word]]] = {
 def replaces_in_place(words: Words) -> bool:
     """Return True if it is a `sed` that only replaces text, in one file at most."""
     options, others = _taken_apart(words)
-    return (
-        words[0].text == "sed"
-        and 1 <= len(others) <= 2
-        and options <= (_SED_OPTIONS - _QUIET) | _IN_PLACE
-        and _REPLACES.fullmatch(others[0]) is not None
-        and not any(map(_may_write, others))
-    )
+    if words[0].text != "sed" or not 1 <= len(others) <= 2:
+        return False
+    is_known = options <= _LOUD_OPTIONS | _IN_PLACE and not any(map(_may_write, others))
+    return is_known and _REPLACES.fullmatch(others[0]) is not None
 
 
 def _taken_apart(words: Words) -> tuple[set[str], list[str]]:
-    """Its options, and all other words: the script, then files."""
+    """Return its options, and all other words: the script, then files."""
     texts = [word.text for word in words[1:]]
     options = {text for text in texts if text.startswith("-")}
     return options, [text for text in texts if text not in options]
@@ -399,12 +399,9 @@ def _may_write(text: str) -> bool:
 def _prints_only(words: Words) -> bool:
     """Return True if it is a `sed` that only prints lines by their numbers."""
     options, scripts = _taken_apart(words)
-    return (
-        options <= _SED_OPTIONS
-        and not options.isdisjoint(_QUIET)
-        and bool(scripts)
-        and _PRINTS.fullmatch(scripts[0]) is not None
-    )
+    if not options <= _LOUD_OPTIONS | _QUIET or options.isdisjoint(_QUIET):
+        return False
+    return bool(scripts) and _PRINTS.fullmatch(scripts[0]) is not None
 
 
 def is_free_sed(words: Words) -> bool:
@@ -412,10 +409,9 @@ def is_free_sed(words: Words) -> bool:
     if _prints_only(words):
         return True
     options, scripts = _taken_apart(words)
-    return (
-        options <= _SED_OPTIONS - _QUIET
-        and len(scripts) == 1
-        and not any(mark in scripts[0] for mark in "$`")
-        and _REPLACES.fullmatch(scripts[0]) is not None
-        and not _may_write(scripts[0])
-    )
+    if not options <= _LOUD_OPTIONS or len(scripts) != 1:
+        return False
+    (script,) = scripts
+    if any(mark in script for mark in "$`") or _may_write(script):
+        return False
+    return _REPLACES.fullmatch(script) is not None
