@@ -28,7 +28,14 @@ from agenteval.trial.trial import (
 )
 
 ALLOWED = Allowed()
-TIMING = Timing(0.2, 17, gap_mean=0.05, gap_median=0.04, gap_p95=0.1, gap_longest=0.2)
+TIMING = Timing(
+    0.2,
+    17,
+    gap_mean=0.05,
+    gap_median=0.04,
+    gap_p95=0.1,
+    gap_longest=0.2,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,4 +192,11 @@ def _record(turn: int, place: int, part: Made) -> CallRecord:
         return CallRecord(turn, place, call, part.verdict, "Denied. Not like this.")
     execution = part.execution or (Execution(0, "ok", 0.1) if part.name == BASH else None)
     reply = execution.output if execution else "ok"
-    return CallRecord(turn, place, call, part.verdict, reply, execution)
+    return CallRecord(
+        turn,
+        place,
+        call,
+        part.verdict,
+        reply,
+        execution,
+    )

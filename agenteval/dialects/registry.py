@@ -84,7 +84,12 @@ def wrong(where: Path | str, expected: str, value: Any) -> UsageError:
     return UsageError(f"{where}: expected {expected}, got {SHORT.repr(value)}")
 
 
-def texts_at(where: str, table: Settings, key: str, what: str) -> list[str]:
+def texts_at(
+    where: str,
+    table: Settings,
+    key: str,
+    what: str,
+) -> list[str]:
     """Return the texts in a list, none where the key is not there. Raises UsageError."""
     value = table.get(key, [])
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
@@ -436,7 +441,11 @@ class SettingsKeys:
         return True
 
     def _in_table(
-        self, table: Settings, known: _Names, place: str, above: str
+        self,
+        table: Settings,
+        known: _Names,
+        place: str,
+        above: str,
     ) -> Iterator[UnheededKey]:
         """Yield those of a table: `place` is its key as declared, `above` as the file has it."""
         for key, value in table.items():

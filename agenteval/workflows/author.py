@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agenteval.config import allowlists, proofread
+from agenteval.config import proofread
 from agenteval.config import scenarios as fixtures
-from agenteval.config.files import FIXTURES
+from agenteval.config.files import FIXTURES, LISTS, SCENARIOS
 from agenteval.config.prompts import load_setting, spoken
 from agenteval.config.scenarios import load_scenarios
 from agenteval.config.trust import SCENARIO_FILE, find_project, roots, working_folder
@@ -155,14 +155,14 @@ def write_skeleton(name: str, *, root: Path) -> list[Path]:
 
 def _texts(name: str) -> Mapping[Path, str]:
     flat = name.replace("/", "-")
-    scenario = Path(fixtures.FOLDER) / name
+    scenario = Path(SCENARIOS) / name
     fixture = Path(FIXTURES) / flat
     places = {
         scenario / SCENARIO_FILE: "scenario.toml",
         scenario / proofread.INSTRUCTIONS: "instructions.md",
         fixture / fixtures.WORLD: "world.sql",
         fixture / fixtures.FILES / "scripts" / "chores.py": "chores.py.txt",
-        Path(allowlists.FOLDER) / f"{flat}.toml": "allowlist.toml",
+        Path(LISTS) / f"{flat}.toml": "allowlist.toml",
     }
     return {
         path: (_TEXTS / source).read_text("utf-8").replace("@NAME@", name).replace("@FLAT@", flat)

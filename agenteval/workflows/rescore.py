@@ -8,7 +8,8 @@ from typing import Self
 
 from agenteval.classes.catalogue import TAXONOMY_VERSION
 from agenteval.classes.judge import deny, judge
-from agenteval.config.allowlists import FOLDER, load_any
+from agenteval.config.allowlists import load_any
+from agenteval.config.files import LISTS
 from agenteval.config.trust import roots
 from agenteval.errors import UsageError
 from agenteval.play.tools import shown_part
@@ -48,7 +49,7 @@ def policy_names() -> Sequence[str]:
     """Return the names of the project's allow lists and the shipped ones."""
     names = set()
     for root in roots():
-        names |= {file.stem for file in (root / FOLDER).glob("*.toml")}
+        names |= {file.stem for file in (root / LISTS).glob("*.toml")}
     return sorted(names)
 
 
@@ -60,7 +61,7 @@ def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
     if allowlist not in policy_names():
         raise UsageError(
             f"no allow list {allowlist[:80]!r}; known: {', '.join(policy_names())}. Put yours into "
-            f"{FOLDER}/ of the project"
+            f"{LISTS}/ of the project"
         )
     judging = Judging.of(run, {trial.scenario}, allowlist)
     if gone := _unknown_agents(judging, trial):

@@ -5,7 +5,7 @@ change what Claude Code allows and are not followed here.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,8 +80,10 @@ def _unheeded(settings: Settings) -> Iterator[UnheededKey]:
 def _without_own_hook(settings: Settings) -> Settings:
     """Return the settings without the hook of ours, which judges by them."""
     hooks = settings.get("hooks")
-    entries = hooks.get("PreToolUse") if isinstance(hooks, Mapping) else None
-    if not isinstance(hooks, Mapping) or not isinstance(entries, list):
+    if not isinstance(hooks, Mapping):
+        return settings
+    entries = hooks.get("PreToolUse")
+    if not isinstance(entries, list):
         return settings
     others = [entry for entry in entries if _OWN_HOOK not in str(entry)]
     return {**settings, "hooks": {**hooks, "PreToolUse": others}}
@@ -100,12 +102,13 @@ def read(path: Path) -> Policy:
     digested: list[object] = [mode, allow, ask, deny, *folders]
     if sandbox:
         digested.append(sandbox)
+    engine = ClaudeCode(allow, ask, deny, mode, folders, at_home, sandbox)
     policy = policy_of(
-        ClaudeCode(allow, ask, deny, mode, folders, at_home, sandbox),
+        engine,
         path.stem,
         f"claude-code permissions of {path.name}",
         digested,
-        bash=[_pattern(rule.what) or "*" for rule in allow if rule.tool == BASH],
+        bash=_patterns(allow),
         passes=_PASSES,
         tools=_TOOLS,
     )
@@ -122,7 +125,7 @@ def _table(path: Path, content: Settings, key: str) -> Settings:
 def _sandbox(path: Path, content: Settings) -> Sandbox | None:
     """Return the sandbox that spares its commands a rule; None where none does."""
     table = _table(path, content, "sandbox")
-    switches = {**_SWITCHES, **{key: table[key] for key in _SWITCHES if key in table}}
+    switches = {key: table.get(key, usual) for key, usual in _SWITCHES.items()}
     for key, value in switches.items():
         if not isinstance(value, bool):
             raise wrong(f"{path}: sandbox.{key}", "true or false", value)
@@ -158,7 +161,10 @@ def _folders(path: Path, permissions: Settings) -> Iterator[str]:
 
 
 def _specifiers(
-    path: Path, permissions: Settings, key: str, at_home: str
+    path: Path,
+    permissions: Settings,
+    key: str,
+    at_home: str,
 ) -> tuple[ToolSpecifier, ...]:
     specifiers = []
     for rule in texts_at(f"{path}: permissions", permissions, key, "rules"):
@@ -168,8 +174,15 @@ def _specifiers(
     return tuple(specifiers)
 
 
-def _pattern(what: str) -> str:
-    return what.removesuffix(":*") + " *" if what.endswith(":*") else what
+def _patterns(rules: Iterable[ToolSpecifier]) -> Iterator[str]:
+    """Yield the commands of rules as our patterns."""
+    for rule in rules:
+        if rule.tool != BASH:
+            continue
+        start = rule.what.removesuffix(":*")
+        if start != rule.what:
+            start = f"{start} *"
+        yield start or "*"
 
 
 def write(policy: Policy) -> Written:
@@ -194,8 +207,8 @@ def _as_rule(start: str, is_open: bool) -> str:  # noqa: FBT001 -- as `commands`
 
 def _left_behind(engine: ClaudeCode) -> Iterator[str]:
     """Yield the rules that no list for anyone else can hold: all but allowed commands."""
-    for key, rules in (("allow", engine.allow), ("ask", engine.ask), ("deny", engine.deny)):
-        for rule in rules:
+    for key in _LISTS:
+        for rule in getattr(engine, key):
             if (key, rule.tool) != ("allow", BASH):
                 yield f"permissions.{key}: {rule}"
     if engine.mode != "default":

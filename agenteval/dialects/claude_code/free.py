@@ -162,7 +162,13 @@ def _echo(argv: Argv) -> bool:
     return not any(map(_SOMEBODY.match, argv[1:]))
 
 
-def _plain(program: str, options: str, argv: Argv, *, numbers: _Numbers = "alone") -> bool:
+def _plain(
+    program: str,
+    options: str,
+    argv: Argv,
+    *,
+    numbers: _Numbers = "alone",
+) -> bool:
     """Return True if all options are among these, and the program only reads its operands."""
     operands = _Options.parse(options).operands(argv, numbers=numbers)
     if operands is None or (operands and program in _free().without_operands):

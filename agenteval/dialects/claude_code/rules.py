@@ -206,7 +206,13 @@ def _started(argv: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
             yield from _started(argv[part.start : part.stop], depth + 1)
 
 
-def fits_path(what: str, whole: str | None, root: str, *, denies: bool) -> bool:
+def fits_path(
+    what: str,
+    whole: str | None,
+    root: str,
+    *,
+    denies: bool,
+) -> bool:
     """Return True if `what` fits a path, as .gitignore matches.
 
     // is absolute, and a pattern without a folder fits at any depth. Whatever lies in a folder that
@@ -303,7 +309,9 @@ def _operands(words: Words, valued: frozenset[str] = _NONE) -> Iterator[Word]:
 
 
 def _behind_pattern(
-    valued: frozenset[str], pattern_options: frozenset[str], words: Words
+    valued: frozenset[str],
+    pattern_options: frozenset[str],
+    words: Words,
 ) -> Iterator[Word]:
     """Yield the operands but the first, a pattern unless an option gave one; and -f's files."""
     file_options = {"-f", "--file"} if pattern_options else _NONE

@@ -8,7 +8,7 @@ nobody may write either; a rule without a path is about the tool of that name on
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.dialects.claude_code.free import is_free
@@ -34,9 +34,15 @@ from agenteval.policy.policy import Arguments, path_arguments
 from agenteval.shell.gate import unreadable_text
 from agenteval.trial.call import BASH
 
-FAMILY = {"write": "edit", "multiedit": "edit", "notebookedit": "edit"} | dict.fromkeys(
-    ("grep", "glob", "ls"), "read"
-)
+# The tool whose rules for paths speak for a tool.
+FAMILY = {
+    "write": "edit",
+    "multiedit": "edit",
+    "notebookedit": "edit",
+    "grep": "read",
+    "glob": "read",
+    "ls": "read",
+}
 _LONGEST_PATH = 4096  # what Linux opens
 # What it asks about before it writes there, whatever the rules say.
 _SENSITIVE = re.compile(
@@ -96,11 +102,13 @@ class _FileRules:
         def hides(rule: ToolSpecifier) -> bool:
             return rule.tool == "read" and fits_path(rule.what, whole, self.root, denies=True)
 
-        if any(fits(rule) or hides(rule) for rule in rules.deny):
+        is_denied = any(fits(rule) or hides(rule) for rule in rules.deny)
+        if is_denied:
             return False
         if rules.mode == "bypassPermissions":
             return True
-        if rules.mode == "plan" or (family == "edit" and whole and _SENSITIVE.fullmatch(whole)):
+        is_sensitive = whole is not None and _SENSITIVE.fullmatch(whole) is not None
+        if rules.mode == "plan" or (family == "edit" and is_sensitive):
             return family == "read"
         if any(map(fits, rules.ask)):
             return False
@@ -114,7 +122,8 @@ class _FileRules:
         A path that it writes holds no pattern.
         """
         text = expanded(word.text, self.rules.own_home)
-        if _EXPANDING.match(text) or _CLIMBS.search(text) or text.startswith("//"):
+        is_unclear = _EXPANDING.match(text) or _CLIMBS.search(text)
+        if is_unclear or text.startswith("//"):
             return False
         if writes and any(mark in text for mark in "*?[{}"):
             return False
@@ -132,7 +141,8 @@ class _FileRules:
         if target.text == _NOWHERE:
             return True
         whole = absolute(target.text, self.root)
-        if target.globs or target.raw.startswith("~") or _EXPANDING.match(target.text):
+        is_home = target.raw.startswith("~")
+        if target.globs or is_home or _EXPANDING.match(target.text):
             return False
         is_free = self.rules.mode == "acceptEdits" and self._is_within(whole)
         return is_free or self._is_opened(whole, writes=True)
@@ -150,7 +160,12 @@ class _FileRules:
         return self._fits_any(self.rules.allow, whole, writes=writes, denies=False)
 
     def _fits_any(
-        self, rules: Sequence[ToolSpecifier], whole: str, *, writes: bool, denies: bool
+        self,
+        rules: Sequence[ToolSpecifier],
+        whole: str,
+        *,
+        writes: bool,
+        denies: bool,
     ) -> bool:
         tool = "edit" if writes else "read"
         about = [rule.what for rule in rules if rule.what and rule.tool == tool]
@@ -187,18 +202,20 @@ def _find(words: Words) -> bool:
 
 
 def _awk(words: Words) -> bool:
-    return any(
-        word.globs or _AWK_PROGRAM.search(word.text) or _AWK_OPTION.fullmatch(word.text)
-        for word in words
-    )
+    for word in words:
+        if word.globs or _AWK_PROGRAM.search(word.text) or _AWK_OPTION.fullmatch(word.text):
+            return True
+    return False
 
 
 def _jq(words: Words) -> bool:
-    return any(_JQ_OPTION.fullmatch(word.text) or _JQ_PROGRAM.search(word.text) for word in words)
+    texts = [word.text for word in words]
+    return any(map(_JQ_OPTION.fullmatch, texts)) or any(map(_JQ_PROGRAM.search, texts))
 
 
 def _declare(words: Words) -> bool:
-    return not all(_NAME.fullmatch(word.text) or word.text.startswith("-") for word in words)
+    names = [word.text for word in words if not word.text.startswith("-")]
+    return not all(map(_NAME.fullmatch, names))
 
 
 _GUARDS = {
@@ -227,17 +244,19 @@ def _keeps_its_place(commands: tuple[Command, ...], files: _FileRules) -> bool:
     moves = [command for command in commands if command.argv[:1] == ("cd",)]
     if not moves:
         return True
-    folders = [word for move in moves for word in touched(move).words]
-    if len(moves) > 1 or len(folders) > 1:
+    if len(moves) > 1:
         return False
-    return files.whole(folders[0]) == files.root or not any(map(_changes_files, commands))
+    folder, *others = touched(moves[0]).words
+    if others:
+        return False
+    return files.whole(folder) == files.root or not any(map(_changes_files, commands))
 
 
 def _changes_files(command: Command) -> bool:
     if touched(command).writes or command.argv[:1] == ("git",):
         return True
-    targets = [redirect.target.text for redirect in command.redirects if redirect.writes]
-    return any(target != _NOWHERE for target in targets)
+    targets = {redirect.target.text for redirect in command.redirects if redirect.writes}
+    return not targets <= {_NOWHERE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,8 +335,7 @@ class ClaudeCode:
 
     def _allows_monitor(self, arguments: Arguments, root: str) -> bool:
         """Judge it as Bash, under rules for the whole tool too (anthropics/claude-code#95615)."""
-        about = [rule for rule in (*self.deny, *self.ask) if rule.names(_MONITOR)]
-        if about:
+        if any(rule.names(_MONITOR) for rule in (*self.deny, *self.ask)):
             return False
         is_open = any(rule.tool == _MONITOR and not rule.what for rule in self.allow)
         text = arguments["command"]
@@ -326,8 +344,9 @@ class ClaudeCode:
         return self._allows_shell(arguments, root)
 
     def _allows_shell(self, arguments: Arguments, root: str) -> bool:
-        leaves = self.sandbox and self.sandbox.may_be_left and arguments.get(_LEAVES)
-        engine = replace(self, sandbox=None) if leaves else self
+        engine = self
+        if self.sandbox and self.sandbox.may_be_left and arguments.get(_LEAVES):
+            engine = replace(self, sandbox=None)
         return engine.allows_command(arguments["command"], root)
 
     def allows_command(self, text: str, root: str) -> bool:
@@ -350,28 +369,29 @@ class ClaudeCode:
 
     def _allows_reading(self, reading: Reading, text: str, files: _FileRules) -> bool:
         rules = [rule for rule in self.allow if rule.tool == BASH]
-        if any(not rule.what for rule in rules):
+        if not all(rule.what for rule in rules):
             return True
-        if any(rule.is_exact and rule.what == text.strip() for rule in rules):
+        if _has_exactly(rules, text):
             return reading.may_be_exact and self._admits_exact(reading.commands, text, files)
-        return (
-            reading.is_clear
-            and len(text) <= _LONGEST
-            and _keeps_its_place(reading.commands, files)
-            and all(self._allows_part(command, rules, files) for command in reading.commands)
-        )
+        if not reading.is_clear or len(text) > _LONGEST:
+            return False
+        if not _keeps_its_place(reading.commands, files):
+            return False
+        return all(self._allows_part(command, rules, files) for command in reading.commands)
 
     def _admits_exact(self, commands: Sequence[Command], text: str, files: _FileRules) -> bool:
         """Return True if files let a text pass that a rule has word for word.
 
         The paths of its commands count too, unless one next to them, behind no pipe, needs a rule.
         """
-        if not all(all(map(files.admits_redirect, each.redirects)) for each in commands):
-            return False
+        for command in commands:
+            if not all(map(files.admits_redirect, command.redirects)):
+                return False
         inner = [unwrapped(command, loosely=True) for command in commands if command.words]
         if all(_keeps_to_paths(command, files) for command in inner):
             return True
-        return "|" not in text and not all(touched(each).words or is_free(each) for each in inner)
+        needs_rule = any(not touched(each).words and not is_free(each) for each in inner)
+        return needs_rule and "|" not in text
 
     def _is_refused(self, reading: Reading, text: str, *, is_held: bool = False) -> bool:
         """Return True if a rule that denies or asks fits any command in it, however it is wrapped.
@@ -381,13 +401,16 @@ class ClaudeCode:
         """
         asks = [rule for rule in self.ask if rule.what or not is_held]
         rules = [rule for rule in (*self.deny, *asks) if rule.tool == BASH]
-        if any(rule.is_exact and rule.what == text.strip() for rule in rules):
+        if _has_exactly(rules, text):
             return True
         commands = (*reading.commands, *reading.hidden)
         if any(map(is_wrapped_too_often, commands)):
             return True
-        parts = {part for command in commands for part in denied_texts(command)}
-        return any(rule.fits_text(part) for part in parts for rule in rules)
+        for command in commands:
+            for part in denied_texts(command):
+                if any(rule.fits_text(part) for rule in rules):
+                    return True
+        return False
 
     def _allows_part(self, command: Command, rules: list[ToolSpecifier], files: _FileRules) -> bool:
         if not all(map(files.admits_redirect, command.redirects)):
@@ -395,9 +418,7 @@ class ClaudeCode:
         if not command.words:
             return True
         inner = unwrapped(command, loosely=True)
-        paths = touched(inner)
-        is_open = all(files.admits(word, writes=paths.writes) for word in paths.words)
-        if _is_guarded(inner) or not is_open:
+        if _is_guarded(inner) or not _admits_paths(inner, files):
             return False
         if any(allows_command(rule, command) for rule in rules):
             return True
@@ -424,6 +445,11 @@ class ClaudeCode:
         if any(map(fits, self.ask)):
             return False
         return free or any(map(fits, self.allow))
+
+
+def _has_exactly(rules: Iterable[ToolSpecifier], text: str) -> bool:
+    """Return True if a rule has the text word for word."""
+    return any(rule.is_exact and rule.what == text.strip() for rule in rules)
 
 
 def _are_spared(commands: Sequence[Command]) -> bool:
@@ -473,6 +499,10 @@ def _keeps_to_paths(command: Command, files: _FileRules) -> bool:
     program, *words = command.argv
     if program in COPIERS and any(word.startswith("-") for word in words):
         return False
+    return _admits_paths(command, files)
+
+
+def _admits_paths(command: Command, files: _FileRules) -> bool:
     paths = touched(command)
     return all(files.admits(word, writes=paths.writes) for word in paths.words)
 
@@ -486,8 +516,10 @@ def _only_edits(command: Command) -> bool:
 def _subject(tool: str, arguments: Arguments) -> str:
     """Return the subject of a rule for a tool that takes no path; "" for any other tool."""
     if tool == "webfetch":
-        host = _HOST.match(str(arguments.get("url", "")))
-        return f"domain:{host[1].lower() if host else ''}"
+        url = str(arguments.get("url", ""))
+        host = _HOST.match(url)
+        name = host[1].lower() if host else ""
+        return f"domain:{name}"
     if tool == "task":
         return str(arguments.get("subagent_type") or "*")
     if tool == "skill":

@@ -105,8 +105,9 @@ class Codex:
     def _on_command(self, argv: Argv, root: str, *, leaves: bool) -> Decision:
         if rules := self.rules_about(argv, root):
             return _strictest([rule.decision for rule in rules])
-        needs_approval = self.approval == "untrusted" or leaves or _deletes_by_force(argv)
-        return "prompt" if needs_approval else "allow"
+        if self.approval == "untrusted" or leaves or _deletes_by_force(argv):
+            return "prompt"
+        return "allow"
 
     def rules_about(self, argv: Argv, root: str) -> Sequence[PrefixRule]:
         """Return the rules that match a command, or else those for only its program's name."""
@@ -156,32 +157,39 @@ def _deletes_by_force(argv: Argv) -> bool:
     program, words = _behind_starters(argv)
     if program == "rm":
         options = takewhile("--".__ne__, words)
-        return any(option == "--force" or _LETTER_F.match(option) for option in options)
+        return any(map(_FORCE.match, options))
     if program == "trap":
-        return any(_has_forced_deletion(word) for word in words if word[:1] != "-")
-    if program not in {"bash", "sh", "zsh"} or len(words) != 2 or words[0] not in {"-c", "-lc"}:
+        texts = [word for word in words if word[:1] != "-"]
+        return any(map(_has_forced_deletion, texts))
+    is_shell = program in {"bash", "sh", "zsh"} and len(words) == 2
+    if not is_shell or words[0] not in {"-c", "-lc"}:
         return False
     return _has_forced_deletion(words[1])
 
 
 def _behind_starters(argv: Argv) -> tuple[str, Argv]:
     """Return the program that sudo and env start, and its words."""
-    at, last = 0, len(argv) - 1
-    while at < last and (program := posixpath.basename(argv[at])) in {"env", "sudo"}:
-        at += 1
-        while program == "env" and at < last and ("=" in argv[at] or argv[at][:1] == "-"):
-            at += 1
-    return posixpath.basename(argv[at]), argv[at + 1 :]
+    program, *words = argv
+    program = posixpath.basename(program)
+    while words and program in {"env", "sudo"}:
+        if program == "env":
+            # The last word is its program, whatever it looks like.
+            while len(words) > 1 and ("=" in words[0] or words[0][:1] == "-"):
+                del words[0]
+        program = posixpath.basename(words.pop(0))
+    return program, tuple(words)
 
 
-_LETTER_F = re.compile("-[^-]*f")
+_FORCE = re.compile(r"-[^-]*f|--force\Z")
 
 
 def _has_forced_deletion(text: str) -> bool:
     """Return True if any command in a text deletes by force, wherever it stands, or in doubt."""
     source = Source(text)
-    if source.is_cut or any(root.has_error for root in source.roots):
-        return source.is_cut
+    if source.is_cut:
+        return True
+    if any(root.has_error for root in source.roots):
+        return False
     for node in source.nodes():
         if node.type != "command":
             continue
@@ -193,9 +201,10 @@ def _has_forced_deletion(text: str) -> bool:
 
 
 def _value_or_none(source: Source, word: Node) -> str:
-    is_name = word.type == "command_name"
+    if word.type == "command_name":
+        word = word.named_children[0]
     try:
-        return _value(source, word.named_children[0] if is_name else word)
+        return _value(source, word)
     except _NotPlainError:
         return ""
 
@@ -220,7 +229,8 @@ def _plain_commands(source: Source) -> tuple[Argv, ...]:
     if any(root.has_error for root in source.roots):
         raise _NotPlainError
     for node in source.nodes():
-        if node.type not in (_KNOWN if node.is_named else _JOINTS):
+        known = _KNOWN if node.is_named else _JOINTS
+        if node.type not in known:
             raise _NotPlainError
         if node.type == "command":
             commands.append(_argv(source, node.named_children))

@@ -117,10 +117,13 @@ _Loader.yaml_implicit_resolvers = {
 def read(path: Path) -> Policy:
     """Read a config. Raises UsageError with the file and the key if it is none."""
     content = _content(path)
-    own = [rule for table in _layers(content) for rule in _own_rules(path, table)]
+    own = []
     if content.get("default_agent") == "plan":
-        own = [*(PermissionRule(*rule) for rule in TABLES.plan), *own]
-    policy = _engine_policy(path, OpenCode((*DEFAULTS, *own), home=home(path)), own)
+        own += [PermissionRule(*rule) for rule in TABLES.plan]
+    for layer in _layers(content):
+        own += _own_rules(path, layer)
+    engine = OpenCode((*DEFAULTS, *own), home=home(path))
+    policy = _engine_policy(path, engine, own)
     return replace(policy, unheeded=tuple(_unheeded(path, content)))
 
 
@@ -131,14 +134,16 @@ def read_as_1_0(path: Path) -> Policy:
     """
     content = _content(path)
     layers = list(_layers(content))
-    own = [rule for table in layers for rule in _rules(path, _permission(path, table))]
-    is_agent = path.suffix == ".md" or len(layers) > 1
-    if is_agent and any("permission" in table for table in layers):
-        own.insert(0, PermissionRule("external_directory", "*", "allow"))
+    own: list[PermissionRule] = []
     switches: dict[str, bool] = {}
+    is_agent = path.suffix == ".md" or len(layers) > 1
+    if is_agent and any("permission" in layer for layer in layers):
+        own.append(PermissionRule("external_directory", "*", "allow"))
     for layer in layers:
+        own += _rules(path, _permission(path, layer))
         switches |= _switches(path, layer)
-    policy = _engine_policy(path, OpenCode10.of(own, switches, home(path)), own)
+    engine = OpenCode10.of(own, switches, home(path))
+    policy = _engine_policy(path, engine, own)
     return replace(policy, unheeded=tuple(_unheeded(path, content)))
 
 
@@ -189,9 +194,9 @@ def _layers(content: Settings) -> Iterator[Settings]:
 def _own_rules(path: Path, table: Settings) -> Iterator[PermissionRule]:
     """Yield its rules: a permission replaces the switch of its name, and stands in its place."""
     switches: dict[str, Action] = {}
-    for name, enabled in _switches(path, table).items():
+    for name, is_on in _switches(path, table).items():
         permission = "edit" if name in TABLES.edit_tools else name
-        switches[permission] = "allow" if enabled else "deny"
+        switches[permission] = "allow" if is_on else "deny"
     yield from _rules(path, {**switches, **_permission(path, table)})
     yield from _ordered(path, table)
 
@@ -206,7 +211,9 @@ def _permission(path: Path, table: Settings) -> Settings:
 
 
 def _engine_policy(
-    path: Path, engine: OpenCode | OpenCode10, own: Sequence[PermissionRule]
+    path: Path,
+    engine: OpenCode | OpenCode10,
+    own: Sequence[PermissionRule],
 ) -> Policy:
     """Return the policy of an engine, whose user has his `own` rules."""
     rules: list[object] = [*own]
@@ -231,11 +238,17 @@ def _allows_commands(rule: PermissionRule) -> bool:
 def _rules(path: Path, permission: Settings) -> Iterator[PermissionRule]:
     for key, value in permission.items():
         patterns = value if isinstance(value, Mapping) else {"*": value}
+        where = f"{path}: permission.{key}"
         for pattern, action in patterns.items():
-            yield _rule(f"{path}: permission.{key}", str(key), str(pattern), action)
+            yield _rule(where, str(key), str(pattern), action)
 
 
-def _rule(where: str, permission: str, pattern: str, action: Any) -> PermissionRule:
+def _rule(
+    where: str,
+    permission: str,
+    pattern: str,
+    action: Any,
+) -> PermissionRule:
     if action not in _ACTIONS:
         raise wrong(where, "allow, ask or deny", action)
     return PermissionRule(permission, _HOME.sub(lambda _: home(where), pattern), action)
@@ -244,9 +257,9 @@ def _rule(where: str, permission: str, pattern: str, action: Any) -> PermissionR
 def _ordered(path: Path, table: Settings) -> Iterator[PermissionRule]:
     """Yield the rules of OpenCode 2's form, a list, by its documentation: it could not be run."""
     rules = table.get("permissions", [])
-    if path.suffix == ".md" and not isinstance(rules, list):  # 1.18 does not heed it
-        rules = []
     if not isinstance(rules, list):
+        if path.suffix == ".md":  # 1.18 does not heed it
+            return
         raise wrong(f"{path}: permissions", "a list of rules", rules)
     for number, rule in enumerate(rules, 1):
         where = f"{path}: permissions, rule {number}"

@@ -116,21 +116,22 @@ class OpenCode(_Engine):
 
     def knows(self, tool: str) -> bool:
         own = self.rules[len(DEFAULTS) :]
-        named = any(wildcard(rule.permission, tool) for rule in own if rule.permission != "*")
-        return named and self.offers(tool)
+        patterns = {rule.permission for rule in own} - {"*"}
+        is_named = any(wildcard(pattern, tool) for pattern in patterns)
+        return is_named and self.offers(tool)
 
     def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         if tool == BASH:
-            return self.allows_command(arguments["command"], root, _start_folder(arguments, root))
-        return all(
-            self.action(permission, subject) == "allow"
-            for permission, subject in _subjects(tool, arguments, root)
-        )
+            start = _start_folder(arguments, root)
+            return self.allows_command(arguments["command"], root, start)
+        subjects = _subjects(tool, arguments, root)
+        return all(self.action(*subject) == "allow" for subject in subjects)
 
     def quoted(self, tool: str, arguments: Arguments, root: str) -> list[Mapping[str, str]]:
         """Return all rules on the missing permission in their order, allowing ones too."""
         permission = self._missing(tool, arguments, root)
-        return [asdict(rule) for rule in self.rules if wildcard(rule.permission, permission)]
+        rules = [rule for rule in self.rules if wildcard(rule.permission, permission)]
+        return list(map(asdict, rules))
 
     def _missing(self, tool: str, arguments: Arguments, root: str) -> str:
         """Return the permission that a denied call lacks: folders come first."""
@@ -271,7 +272,13 @@ def _unquoted(word: str) -> str:
     return word[1:-1] if is_quoted else word
 
 
-def outside(path: str, start: str, root: str, *, is_folder: bool) -> Iterator[str]:
+def outside(
+    path: str,
+    start: str,
+    root: str,
+    *,
+    is_folder: bool,
+) -> Iterator[str]:
     """Yield the path, and the folder of a file, if it lies outside the project."""
     whole = absolute(path, start)
     if inside(whole, root) is None:
@@ -299,7 +306,10 @@ class OpenCode10(_Engine):
 
     @classmethod
     def of(
-        cls, rules: Iterable[PermissionRule], switches: Mapping[str, bool], home: str
+        cls,
+        rules: Iterable[PermissionRule],
+        switches: Mapping[str, bool],
+        home: str,
     ) -> "OpenCode10":
         """Return the engine that a config's rules make: 1.0 skips what it does not know."""
         patterns: dict[str, Action] = {"*": "allow"}
@@ -323,26 +333,33 @@ class OpenCode10(_Engine):
     def _switch(self, tool: str) -> bool | None:
         """Return the longest matching switch; of two equally long, the later in the alphabet."""
         fitting = [pattern for pattern in self.switches if wildcard(pattern, tool)]
-        longest = max(fitting, key=_length_and_text, default=None)
-        return None if longest is None else self.switches[longest]
+        if not fitting:
+            return None
+        return self.switches[max(fitting, key=_length_and_text)]
 
     def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         if tool == BASH:
-            return self.allows_command(arguments["command"], root, _start_folder(arguments, root))
-        files = _asked_files(arguments, root) if tool in _FILE_TOOLS else []
-        if any(inside(file, root) is None and not self.opens(file) for file in files):
-            return False
+            start = _start_folder(arguments, root)
+            return self.allows_command(arguments["command"], root, start)
+        if tool in _FILE_TOOLS:
+            files = _asked_files(arguments, root)
+            is_outside = any(inside(file, root) is None for file in files)
+            if is_outside and not self._opens_outside:
+                return False
         return self.actions.get(TABLES.old_actions.get(tool, ""), "allow") == "allow"
 
     def allows_segment(self, segment: Segment, start: str, root: str) -> bool:
         del start  # 1.0 counts every path from the project
-        folders = _folders_outside(segment, root, self.home)
-        if not all(map(self.opens, folders)):
+        if not self._opens_outside and any(_folders_outside(segment, root, self.home)):
             return False
         return segment.program == "cd" or self._action(segment.words) == "allow"
 
     def opens(self, folder: str) -> bool:
         del folder  # all of them, or none
+        return self._opens_outside
+
+    @property
+    def _opens_outside(self) -> bool:
         return self.actions.get("external_directory") == "allow"
 
     def _action(self, words: tuple[str, ...]) -> Action:
@@ -372,13 +389,8 @@ def _folders_outside(segment: Segment, root: str, home: str) -> Iterator[str]:
 
 def _in_sequence(patterns: list[str], words: tuple[str, ...]) -> bool:
     """Return True if words that match the patterns stand in that order, others between them."""
-    at = 0
-    for pattern in patterns:
-        if pattern == "*":
-            continue
-        while at < len(words) and not wildcard(pattern, words[at]):
-            at += 1
-        if at == len(words):
-            return False
-        at += 1
-    return True
+    rest = iter(words)
+    # `any` takes the words up to the one that matches: the next pattern goes on behind it.
+    return all(
+        any(wildcard(pattern, word) for word in rest) for pattern in patterns if pattern != "*"
+    )
