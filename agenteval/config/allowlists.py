@@ -206,10 +206,10 @@ def _tool_rule(name: str, table: _ToolTable, *, check: bool) -> ToolRule:
     return ToolRule(name, table.description, schema)
 
 
-def spelled_out(table: _Line) -> _Line:
+def _spelled_out_table(table: _Line) -> _Line:
     """Return the same with nothing abbreviated, as it is read: two ways to write it are one."""
     options = {name: _spelled_out(option) for name, option in sorted(table.options.items())}
-    commands = {name: spelled_out(line) for name, line in sorted(table.commands.items())}
+    commands = {name: _spelled_out_table(line) for name, line in sorted(table.commands.items())}
     positionals = tuple(map(_spelled_out, table.positionals))
     return msgspec.structs.replace(
         table, options=options, positionals=positionals, commands=commands
@@ -227,7 +227,7 @@ def _spelled_out(argument: str | ArgumentTable) -> ArgumentTable:
 
 
 def _command_line(table: CommandTable, parser: Parser) -> CommandLine:
-    table = spelled_out(table)
+    table = _spelled_out_table(table)
     if not table.prefix or table.prefix.isalnum():
         raise ValueError(f"prefix: expected the characters before an option, got {table.prefix!r}")
     options = [_argument(name, option) for name, option in table.options.items()]
@@ -544,7 +544,7 @@ def _digest(allow_list: AllowList) -> str:
     rules = msgspec.to_builtins(allow_list) | {
         "description": "",
         "extends": "",
-        "scripts": [spelled_out(script) for script in bash.script],
+        "scripts": [_spelled_out_table(script) for script in bash.script],
         "bash": None,
         "files": sorted(allow_list.files),
         "stated": sorted(allow_list.stated),

@@ -60,7 +60,7 @@ def _open_beneath(path: Path, base: Path) -> int:
         raise UsageError(f"{path}: leads out of {base}: name a file within it")
     folder = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
     try:
-        return by_kernel(folder, relative)
+        return _by_kernel(folder, relative)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UsageError(f"{path}: {LINK}") from error
@@ -70,7 +70,7 @@ def _open_beneath(path: Path, base: Path) -> int:
         os.close(folder)
 
 
-def by_kernel(folder: int, relative: str) -> int:
+def _by_kernel(folder: int, relative: str) -> int:
     """By openat2 where the kernel has it (Linux 5.6), else step by step."""
     if sys.platform == "linux":
         from agenteval.sandbox.inside import kernel  # noqa: PLC0415 -- ctypes, where it serves
@@ -81,10 +81,10 @@ def by_kernel(folder: int, relative: str) -> int:
         except OSError as error:
             if error.errno not in {errno.ENOSYS, errno.EPERM, errno.EINVAL}:
                 raise OSError(error.errno, os.strerror(error.errno or 0)) from None
-    return by_steps(folder, relative)
+    return _by_steps(folder, relative)
 
 
-def by_steps(folder: int, relative: str) -> int:
+def _by_steps(folder: int, relative: str) -> int:
     """Open a file as openat2 does, by hand. Raises OSError; ELOOP for a link at any level."""
     *above, name = Path(relative).parts
     current = os.dup(folder)

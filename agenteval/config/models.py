@@ -199,7 +199,7 @@ class ModelEntry(_StrictModel):
         return ModelCard(name=name, served_id=self.model, simulated=simulated, **stated | settings)
 
 
-class ProjectFile(_StrictModel):
+class _ProjectFile(_StrictModel):
     """agenteval.toml."""
 
     models: dict[str, ModelEntry] = {}
@@ -220,7 +220,7 @@ def load_models(roots: Roots) -> Mapping[str, ModelEntry]:
 def entries_of(root: Path, content: bytes) -> Mapping[str, ModelEntry]:
     """Return the models in the content of a project's agenteval.toml. Raises UsageError."""
     path = root / PROJECT_FILE
-    entries = check(path, parse(path, content), ProjectFile).models
+    entries = check(path, parse(path, content), _ProjectFile).models
     trust.claim(root, content, pairs_of(entries))
     return entries
 

@@ -353,7 +353,7 @@ def usages(text: str) -> list[str]:
     return lines + [part for part in _QUOTED.findall(text) if _goes_on(part)]
 
 
-def fillings(usage: str, line: CommandLine, start: int) -> Iterator[tuple[str, ...]]:
+def _fillings(usage: str, line: CommandLine, start: int) -> Iterator[tuple[str, ...]]:
     """Yield the words of real calls: the shortest, then the whole usage with each alternative.
 
     `line` is what may follow the word before `start`; it says which values fit a placeholder.
@@ -367,7 +367,7 @@ def fillings(usage: str, line: CommandLine, start: int) -> Iterator[tuple[str, .
         yield tuple(_filled(whole, line, start, turn))
 
 
-def script_of(usage: str) -> tuple[tuple[str, ...], str]:
+def _script_of(usage: str) -> tuple[tuple[str, ...], str]:
     """Return the words before the script of a usage line, and the script."""
     words = _TOKEN.findall(usage)
     at = script_at(words) or 0
@@ -479,12 +479,12 @@ def _scripts(prompt: Prompt, policy: Policy, files: Collection[str]) -> Iterator
 
 
 def _usage(usage: str, policy: Policy) -> Iterator[str]:
-    runner, path = script_of(usage)
+    runner, path = _script_of(usage)
     rule = policy.bash.script(runner, path, _ROOT)
     line = rule.line if rule else CommandLine.of()
     if normalise(path, _ROOT) not in policy.bash.listed:
         return  # said already
-    for argv in fillings(usage, line, len(runner) + 1):
+    for argv in _fillings(usage, line, len(runner) + 1):
         if not policy.bash.admits(argv, root=_ROOT):
             hint = mismatch(policy.bash, argv, root=_ROOT).hint
             yield (

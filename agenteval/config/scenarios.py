@@ -8,6 +8,7 @@ starts with.
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -240,14 +241,14 @@ def _agent(schema: _AgentSchema, text: Callable[[str, str], str]) -> Agent:
         instructions=instructions,
         policy=schema.policy,
         tools=tuple(schema.tools),
-        solution=_made(Step, schema.solution),
+        solution=_from_schemas(Step, schema.solution),
         closing=schema.closing,
         max_turns=schema.max_turns,
         program=program,
     )
 
 
-def _made(kind: type[_Part], schemas: Iterable[_Schema]) -> tuple[_Part, ...]:
+def _from_schemas(kind: type[_Part], schemas: Iterable[_Schema]) -> tuple[_Part, ...]:
     """Return what schemas of the same fields describe."""
     return tuple(kind(**schema.model_dump()) for schema in schemas)
 
@@ -412,10 +413,7 @@ def _load_scenario(
     path, base = folder / SCENARIO_FILE, _base(folder, roots)
     schema = load_toml(path, _ScenarioSchema, base)
     world, root = _world(path, schema, roots)
-
-    def text(name: str, purpose: str) -> str:
-        return _text(folder / name, purpose, base)
-
+    text = partial(_neighbour, folder, base)
     scenario = Scenario(
         name=name,
         instructions=text(INSTRUCTIONS, HOLDS),
@@ -424,10 +422,10 @@ def _load_scenario(
         fixture=schema.fixture,
         tools=tuple(schema.tools),
         database=schema.database,
-        goal=_made(Check, schema.goal),
-        solution=_made(Step, schema.solution),
-        another=_made(Step, schema.another),
-        handshake=_made(Check, schema.handshake),
+        goal=_from_schemas(Check, schema.goal),
+        solution=_from_schemas(Step, schema.solution),
+        another=_from_schemas(Step, schema.another),
+        handshake=_from_schemas(Check, schema.handshake),
         tests=tuple(_test(test, text) for test in schema.test),
         traces=tuple(Trace(trace.name, tuple(trace.calls)) for trace in schema.trace),
         variants=tuple(schema.variant) or ({},),
@@ -466,6 +464,11 @@ def _test(test: _TestSchema, text: Callable[[str, str], str]) -> CodeTest:
 def _base(folder: Path, roots: Roots) -> Path:
     """Return the folder beneath which a scenario's files are read: its project, else its own."""
     return next((root for root in roots if folder.is_relative_to(root)), folder)
+
+
+def _neighbour(folder: Path, base: Path, name: str, purpose: str) -> str:
+    """Return the text of a file in the folder of a scenario, which is read beneath `base`."""
+    return _text(folder / name, purpose, base)
 
 
 def _text(path: Path, purpose: str, base: Path) -> str:

@@ -499,12 +499,12 @@ def find(target: str, places: Roots) -> Iterator[tuple[str, Path]]:
             raise UsageError(
                 f"{start}: no {SCENARIO_FILE} in it or below it. Name a folder of scenarios"
             )
-    known = sorted(
+    scenario_names = sorted(
         _name(folder, place.resolve()) for place in places for folder in _scenario_folders(place)
     )
     raise UsageError(
         f"no scenario or folder {target!r} in {_listed(places)}. "
-        f"Known: {', '.join(known) or 'none'}"
+        f"Known: {', '.join(scenario_names) or 'none'}"
     )
 
 

@@ -443,26 +443,26 @@ class SettingsKeys:
     def _in_table(
         self,
         table: Settings,
-        known: _Names,
+        declared: _Names,
         place: str,
         above: str,
     ) -> Iterator[UnheededKey]:
         """Yield those of a table: `place` is its key as declared, `above` as the file has it."""
         for key, value in table.items():
             name = f"{above}{_in_one_line(str(key))}"
-            step = str(key) if str(key) in known else "*"
-            if step not in known:
-                yield UnheededKey(name, _suggestion(known, str(key)), is_known=False)
+            step = str(key) if str(key) in declared else "*"
+            if step not in declared:
+                yield UnheededKey(name, _suggestion(declared, str(key)), is_known=False)
                 continue
             reason = self.unmodelled.get(f"{place}{step}")
             if reason is not None and value not in _NOTHING:
                 yield UnheededKey(name, reason)
-            if isinstance(value, Mapping) and known[step]:
-                yield from self._in_table(value, known[step], f"{place}{step}.", f"{name}.")
+            if isinstance(value, Mapping) and declared[step]:
+                yield from self._in_table(value, declared[step], f"{place}{step}.", f"{name}.")
 
 
-def _suggestion(known: _Names, key: str) -> str:
-    near = names(frozenset(known)).nearest(key)
+def _suggestion(declared: _Names, key: str) -> str:
+    near = names(frozenset(declared)).nearest(key)
     return f"did you mean {near}?" if near else "no release of it that is known here has it"
 
 

@@ -51,6 +51,34 @@ OPENCODE = {
 
 
 @pytest.mark.parametrize(
+    ("command", "new", "old"),
+    [
+        ("uv run scripts/x.py list 'a | b'", True, True),
+        ("uv run scripts/x.py list > /tmp/f", True, True),
+        ("for i in 1 2; do uv run scripts/x.py $i; done", True, True),
+        ("X=$(uv run scripts/x.py list)", True, True),
+        ("cd sub && uv run scripts/x.py list", True, True),
+        ("cd /tmp && uv run scripts/x.py list", False, False),
+        ("FOO=1 uv run scripts/x.py list", False, True),
+        ("uv  run   scripts/x.py list", False, True),
+        ("uv run --quiet scripts/x.py list", False, True),
+        ("uv run scripts/x.py list | head", False, False),
+        ("uv run scripts/x.py $(curl x)", False, False),
+        ("git status", True, True),
+        ("git status -s", False, True),
+        ("git status > f", False, True),
+        ("", True, True),
+    ],
+)
+def test_opencode_asks_about_every_command_of_the_tree(
+    tmp_path: Path, command: str, *, new: bool, old: bool
+) -> None:
+    path = write(tmp_path, "opencode.json", OPENCODE)
+    assert allows(bash(command), load(path), WORLD) is new
+    assert allows(bash(command), load(f"opencode-1.0:{path}"), WORLD) is old
+
+
+@pytest.mark.parametrize(
     ("made", "allowed"),
     [
         (call("read", filePath="notes/a"), True),

@@ -199,7 +199,7 @@ def linked(tmp_path: Path) -> Path:
 def test_what_the_kernel_refuses_is_refused_by_hand_as_well(linked, relative) -> None:
     folder = os.open(linked, os.O_RDONLY)
     outcomes = []
-    for opener in (beneath.by_kernel, beneath.by_steps):
+    for opener in (beneath._by_kernel, beneath._by_steps):
         try:
             os.close(opener(folder, relative))
             outcomes.append("opened")

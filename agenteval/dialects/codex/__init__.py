@@ -143,11 +143,11 @@ def _check_network_rule(call: _RuleCall) -> None:
         _wrong(call, f"host: expected the name of one host, got {host!r}")
 
 
-def _demand_one_of(call: _RuleCall, key: str, known: Sequence[str], *unnamed: str) -> None:
+def _demand_one_of(call: _RuleCall, key: str, choices: Sequence[str], *unnamed: str) -> None:
     """Raise UsageError for another value; the `unnamed` ones are taken, and not advised."""
     value = call.arguments[key]
-    if value not in (*known, *unnamed):
-        _wrong(call, f"{key}: expected {', '.join(known)}, got {value!r}")
+    if value not in (*choices, *unnamed):
+        _wrong(call, f"{key}: expected {', '.join(choices)}, got {value!r}")
 
 
 def _wrong(call: _RuleCall, why: str) -> NoReturn:

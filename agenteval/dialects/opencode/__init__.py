@@ -1,7 +1,7 @@
 """OpenCode: its files read and written (1.1 and later, and 1.0), and its tools and words.
 
 `engine` gives the verdicts, and comes first. Here `read` takes an opencode.json or an agent's front
-matter as 1.1 and later do, `read_as_1_0` as 1.0 did, and `write` writes the first. `lint` adds the
+matter as 1.1 and later do, `_read_as_1_0` as 1.0 did, and `write` writes the first. `lint` adds the
 faults of a list in which the last matching rule counts. keys.toml has all keys.
 """
 
@@ -127,7 +127,7 @@ def read(path: Path) -> Policy:
     return replace(policy, unheeded=tuple(_unheeded(path, content)))
 
 
-def read_as_1_0(path: Path) -> Policy:
+def _read_as_1_0(path: Path) -> Policy:
     """Read the same file as OpenCode 1.0 does.
 
     There an agent's own section takes away that it asks about folders outside the project.
@@ -420,7 +420,7 @@ DIALECT = Dialect(
     name="opencode",
     checked=("1.18.33", "1.0.152"),
     profile=load_table("opencode/profile.toml", Profile),
-    readers={"opencode": read, "opencode-1.0": read_as_1_0},
+    readers={"opencode": read, "opencode-1.0": _read_as_1_0},
     write=write,
     left_behind=_left_behind,
     suffix=".md",

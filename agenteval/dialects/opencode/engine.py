@@ -61,9 +61,9 @@ DEFAULTS = tuple(PermissionRule(*rule) for rule in TABLES.defaults)
 
 
 class _Engine:
-    """What both engines do with a command: it starts somewhere, and each part of it is looked at.
+    """An engine that looks at where a command starts, and at each part of it.
 
-    `opens` says whether a folder outside the project may be used.
+    `opens` returns True if a folder outside the project may be used.
     """
 
     __slots__ = ()
