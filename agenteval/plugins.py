@@ -182,6 +182,7 @@ def _content(path: str) -> bytes:
     """Return the beginning of a regular file; nothing of a pipe or a device, which has no end."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
-        return os.read(file, _LARGEST) if stat.S_ISREG(os.fstat(file).st_mode) else b""
+        is_file = stat.S_ISREG(os.fstat(file).st_mode)
+        return os.read(file, _LARGEST) if is_file else b""
     finally:
         os.close(file)

@@ -505,7 +505,8 @@ def _in_words(message: str, at: str) -> str:
 
 
 def _kinds_in_words(kinds: str) -> str:
-    return " or ".join(_WORDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null")
+    names = [kind for kind in kinds.split(" | ") if kind != "null"]
+    return " or ".join(_WORDS.get(name, name) for name in names)
 
 
 _CHOICES: dict[str, Iterable[str]] = {"constructs": Construct, "parser": Parser}
@@ -529,7 +530,8 @@ def _joined(base: Any, own: Any) -> Any:
     if isinstance(base, dict) and isinstance(own, dict):
         return base | own
     if isinstance(base, tuple) and isinstance(own, tuple):
-        return tuple({_same_rule(rule): rule for rule in (*base, *own)}.values())
+        rules = {_same_rule(rule): rule for rule in (*base, *own)}
+        return tuple(rules.values())
     return own or base
 
 

@@ -179,7 +179,8 @@ class ModelEntry(_StrictModel):
     @property
     def per_server(self) -> Sequence["ModelEntry"]:
         """The same model at each of its servers."""
-        return [self.model_copy(update={"base_url": url}) for url in self.base_url.split()]
+        urls = self.base_url.split()
+        return [self.model_copy(update={"base_url": url}) for url in urls]
 
     @property
     def sends_reasoning(self) -> Rule:

@@ -426,7 +426,7 @@ def _value(word: str, argument: Argument | None, turn: int) -> str:
     if "|" in word:
         alternatives = word.split("|")
         return _value(alternatives[turn % len(alternatives)], None, turn)
-    is_placeholder = word.startswith("<") or (word.upper() == word and word.lower() != word)
+    is_placeholder = word.startswith("<") or word.isupper()
     return _sample(word, argument, turn) if is_placeholder else word
 
 

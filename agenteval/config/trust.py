@@ -93,7 +93,11 @@ def origin_of(url: str) -> str:
 
 def bind(urls: str, variable: str = USUAL_KEY) -> None:
     """Note that the user names these URLs, apart by blanks: the variable's key may go there."""
-    _bound_pairs.update((origin_of(url), variable) for url in urls.split() if _is_url(url))
+    _bound_pairs.update(_pairs(urls, variable))
+
+
+def _pairs(urls: str, variable: str) -> set[Pair]:
+    return {(origin_of(url), variable) for url in urls.split() if _is_url(url)}
 
 
 def _is_url(url: str) -> bool:
@@ -167,7 +171,7 @@ def may_send(variable: str, url: str) -> bool:
 def _user_pairs() -> set[Pair]:
     """Return the pairs that the user bound in this process and in its environment."""
     urls = " ".join(os.environ.get(name, "") for name in URL_VARIABLES)
-    return _bound_pairs | {(origin_of(url), USUAL_KEY) for url in urls.split() if _is_url(url)}
+    return _bound_pairs | _pairs(urls, USUAL_KEY)
 
 
 def _is_of_trusted(variable: str) -> bool:
@@ -207,7 +211,9 @@ def _pinned_projects() -> frozenset[str]:
                 f"{VARIABLE}={word}: neither a digest (sha256:...) nor an absolute path; "
                 "`agenteval doctor --project` prints the digest of a project"
             )
-    return frozenset(os.path.realpath(one) if one.startswith("/") else one for one in words)
+    digests = [word for word in words if not word.startswith("/")]
+    folders = [os.path.realpath(word) for word in words if word.startswith("/")]
+    return frozenset((*digests, *folders))
 
 
 def digest(project: Path, content: bytes | None = None) -> str:
@@ -539,7 +545,9 @@ def _by_path(target: str, places: Roots) -> Iterator[Path]:
     """Yield `scenarios/` and what is below it, where the folder here has none."""
     path = Path(target)
     if not is_folder(path) and ".." not in path.parts:
-        yield from (place.parent / path for place in places if path.parts[:1] == (place.name,))
+        for place in places:
+            if path.parts[:1] == (place.name,):
+                yield place.parent / path
 
 
 def _base(start: Path, places: Roots) -> Path:

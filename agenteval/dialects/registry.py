@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import msgspec
 
@@ -47,7 +47,8 @@ _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 
 def load_table(file: str, schema: type[_Table]) -> _Table:
     """Return one of our own TOML files, named from this folder, as the type that it must have."""
-    return msgspec.toml.decode(Path(__file__).parent.joinpath(file).read_bytes(), type=schema)
+    path = Path(__file__).parent / file
+    return msgspec.toml.decode(path.read_bytes(), type=schema)
 
 
 @contextmanager
@@ -92,9 +93,13 @@ def texts_at(
 ) -> list[str]:
     """Return the texts in a list, none where the key is not there. Raises UsageError."""
     value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+    if not is_texts(value):
         raise wrong(f"{where}.{key}", f"a list of {what}", value)
     return value
+
+
+def is_texts(value: Any) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def policy_of(  # noqa: PLR0913 -- what is said of an engine's rules
@@ -295,7 +300,8 @@ def dialects() -> Mapping[str, Dialect]:
         dialect = import_module(f"{__package__}.{name.replace('-', '_')}").DIALECT
         by_name[name] = dialect
         taken_names.update(dialect.readers)
-    for name, dialect in plugins.load(GROUP, lambda it: isinstance(it, Dialect)).items():
+    plugged = plugins.load(GROUP, lambda value: isinstance(value, Dialect))
+    for name, dialect in plugged.items():
         own_names = {dialect.name, *dialect.readers}
         if taken_names.isdisjoint(own_names):
             by_name[dialect.name] = dialect

@@ -155,7 +155,8 @@ def _cd(argv: Argv) -> bool:
 
 
 def _printf(argv: Argv) -> bool:
-    return len(argv) == 1 or argv[1] == "--" or not argv[1].startswith("-")
+    first = argv[1] if len(argv) > 1 else ""
+    return first == "--" or not first.startswith("-")
 
 
 def _echo(argv: Argv) -> bool:
@@ -216,7 +217,8 @@ def _jq(argv: Argv) -> bool:
 
 
 def _test(argv: Argv) -> bool:
-    return all(_TEST_OPTION.fullmatch(word) for word in argv[1:] if word.startswith("-"))
+    options = [word for word in argv[1:] if word.startswith("-")]
+    return all(map(_TEST_OPTION.fullmatch, options))
 
 
 _SPECIAL = {

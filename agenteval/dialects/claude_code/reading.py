@@ -194,7 +194,8 @@ class Reading:
 
 def read(text: str, home: str, root: str) -> Reading:
     source = Source(text)
-    reader = _Reader(_WordReader(source, {"$HOME": home, "$PWD": root}, {"PWD"}, []))
+    places = {"$HOME": home, "$PWD": root}
+    reader = _Reader(_WordReader(source, places, {"PWD"}, []))
     hidden = tuple(_everything(source))
     if source.is_cut or _UNSURE_TEXT.search(text):
         return Reading((), hidden, is_clear=False)
@@ -254,7 +255,8 @@ class _Reader:
 
     def _inside(self, node: Node) -> None:
         """The one statement of a substitution."""
-        if len(node.named_children) != 1 or any(child.type == "&" for child in node.children):
+        in_background = any(child.type == "&" for child in node.children)
+        if in_background or len(node.named_children) != 1:
             raise _UnclearError
         self.depth += 1
         self.statement(node.named_children[0])
@@ -272,8 +274,13 @@ class _Reader:
             else:
                 word = child.children[0] if child.type == "command_name" else child
                 words.append(self.words.word(word))
-        text = self.words.source.text_of(node)
-        self.commands.append(Command(text, tuple(words), tuple(assignments), tuple(redirects)))
+        command = Command(
+            self.words.source.text_of(node),
+            tuple(words),
+            tuple(assignments),
+            tuple(redirects),
+        )
+        self.commands.append(command)
 
     def redirected(self, node: Node) -> None:
         others = list(node.named_children)

@@ -101,7 +101,12 @@ def _joined(text: str) -> str:
 @lru_cache(maxsize=64)
 def _spaced(text: str) -> str:
     """Return a text with one blank for many, and for line ends and the backslashes next to them."""
-    return _BLANKS.sub(lambda run: run[0] if {*run[0]} <= {"\n", "\\"} else " ", text)
+    return _BLANKS.sub(_one_blank, text)
+
+
+def _one_blank(run: re.Match[str]) -> str:
+    has_blank = not {*run[0]} <= {"\n", "\\"}
+    return " " if has_blank else run[0]
 
 
 @cache
@@ -161,7 +166,8 @@ def _without(command: Command, *patterns: re.Pattern[str]) -> Command | None:
 
 
 def allows_command(rule: ToolSpecifier, command: Command) -> bool:
-    return any(rule.fits_text(text) for form in forms(command) for text in _spellings(form))
+    texts = (text for form in forms(command) for text in _spellings(form))
+    return any(map(rule.fits_text, texts))
 
 
 def _spellings(command: Command) -> Iterator[str]:
@@ -394,7 +400,9 @@ def _may_write(text: str) -> bool:
 
     The name of its file is such a word too.
     """
-    if _SED_FILES.search(text) or (_Y.search(text) and _MARKS.search(text)):
+    if _SED_FILES.search(text):
+        return True
+    if _Y.search(text) and _MARKS.search(text):
         return True
     for match in _S.finditer(text):
         second = text.find(match[1], match.end() + 1)

@@ -130,7 +130,8 @@ class _FileRules:
         pattern = _GLOB.search(text)
         if pattern and "/" in text:
             # Whatever it fits lies in the folder before it.
-            text = text[: text.rfind("/", 0, pattern.start()) + 1] or "."
+            end = text.rfind("/", 0, pattern.start()) + 1
+            text = text[:end] or "."
         whole = absolute(text, self.root)
         return self._is_within(whole) or self._is_opened(whole, writes=writes)
 
@@ -172,8 +173,10 @@ class _FileRules:
         return any(fits_path(what, whole, self.root, denies=denies) for what in about)
 
     def _is_within(self, whole: str) -> bool:
-        folders = [absolute(folder, self.root) for folder in (self.root, *self.rules.folders)]
-        return any(inside(whole, folder) is not None for folder in folders)
+        for folder in (self.root, *self.rules.folders):
+            if inside(whole, absolute(folder, self.root)) is not None:
+                return True
+        return False
 
 
 def _is_guarded(command: Command) -> bool:
@@ -306,10 +309,15 @@ class ClaudeCode:
     def own_home(self) -> str:
         return self.home or _NO_HOME
 
+    @property
+    def _refusals(self) -> Sequence[ToolSpecifier]:
+        """The rules that deny or ask: nobody is there to answer."""
+        return *self.deny, *self.ask
+
     def knows(self, tool: str) -> bool:
         if not tool.startswith("mcp__"):
             return tool in RENAMED
-        return any(rule.names(tool) for rule in (*self.allow, *self.ask, *self.deny))
+        return any(rule.names(tool) for rule in (*self.allow, *self._refusals))
 
     def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         tool = RENAMED.get(tool, tool)
@@ -325,7 +333,11 @@ class ClaudeCode:
             files = _FileRules(self, root)
             paths = path_arguments(arguments) or (None,)
             return all(files.allows_tool(tool, path) for path in paths)
-        return self._decide(lambda rule: rule.names(tool) and not rule.what, free=tool in FREE)
+
+        def fits(rule: ToolSpecifier) -> bool:
+            return rule.names(tool) and not rule.what
+
+        return self._decide(fits, free=tool in FREE)
 
     def _allows_subject(self, tool: str, subject: str) -> bool:
         def fits(rule: ToolSpecifier) -> bool:
@@ -335,7 +347,7 @@ class ClaudeCode:
 
     def _allows_monitor(self, arguments: Arguments, root: str) -> bool:
         """Judge it as Bash, under rules for the whole tool too (anthropics/claude-code#95615)."""
-        if any(rule.names(_MONITOR) for rule in (*self.deny, *self.ask)):
+        if any(rule.names(_MONITOR) for rule in self._refusals):
             return False
         is_open = any(rule.tool == _MONITOR and not rule.what for rule in self.allow)
         text = arguments["command"]
@@ -434,7 +446,7 @@ class ClaudeCode:
         hides_files = any(rule.tool == "read" and rule.what for rule in self.deny)
         if hides_files and not PROGRAMS["showers"].isdisjoint(argv):
             return True
-        rules = [rule for rule in (*self.deny, *self.ask) if rule.tool == BASH]
+        rules = [rule for rule in self._refusals if rule.tool == BASH]
         return any(rule.what.partition(" ")[0] in argv for rule in rules)
 
     def _decide(self, fits: Callable[[ToolSpecifier], bool], *, free: bool) -> bool:

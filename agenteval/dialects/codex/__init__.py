@@ -35,6 +35,7 @@ from agenteval.dialects.registry import (
     commands,
     denied,
     digest,
+    is_texts,
     load_table,
     lost_everywhere,
     naming,
@@ -112,7 +113,7 @@ def _try_examples(call: _RuleCall, rule: PrefixRule, places: Places) -> None:
 def _check_prefix_rule(call: _RuleCall) -> None:
     arguments, choices = call.arguments, _choices(call)
     texts = [text for word in choices for text in word]
-    if not (choices and all(choices) and all(isinstance(text, str) for text in texts)):
+    if not (choices and all(choices) and is_texts(texts)):
         _wrong(call, f"pattern: expected words, or lists of words, got {arguments['pattern']!r}")
     _demand_one_of(call, "decision", DECISIONS)
     for key in ("match", "not_match"):
@@ -157,9 +158,7 @@ def _wrong(call: _RuleCall, why: str) -> NoReturn:
 def _words(example: object) -> Sequence[str] | None:
     """Return the argv of an example, given as such or as text; None when it is no example."""
     words = _split(example) if isinstance(example, str) else example
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        return None
-    return words or None
+    return words if words and is_texts(words) else None
 
 
 def _split(text: str) -> list[str] | None:

@@ -243,7 +243,8 @@ def _argv(source: Source, words: Sequence[Node]) -> Argv:
     program = words[0].named_children[:1] if words else []
     if [node.type for node in program] != ["word"]:
         raise _NotPlainError
-    return tuple(_value(source, word) for word in (*program, *words[1:]))
+    nodes = (*program, *words[1:])
+    return tuple(_value(source, node) for node in nodes)
 
 
 def _value(source: Source, word: Node) -> str:

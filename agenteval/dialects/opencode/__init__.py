@@ -178,7 +178,9 @@ def _from_environment(match: re.Match[str]) -> str:
     A variable that holds a key stays as it is written: rules are stored, and the model reads them.
     """
     value = os.environ.get(match[1], "")
-    return match[0] if is_secret(match[1], value) else json.dumps(value)[1:-1]
+    if is_secret(match[1], value):
+        return match[0]
+    return json.dumps(value)[1:-1]
 
 
 def _layers(content: Settings) -> Iterator[Settings]:
@@ -271,7 +273,8 @@ def _ordered(path: Path, table: Settings) -> Iterator[PermissionRule]:
 
 
 def _by_old_name(where: str, tool: str) -> str:
-    if tool not in {"*", *_RENAMED} and any(wildcard(tool, each) for each in _BOTH_NAMES):
+    is_whole = tool in {"*", *_RENAMED}
+    if not is_whole and any(wildcard(tool, name) for name in _BOTH_NAMES):
         raise UsageError(f"{where}: action: expected shell, subagent or a whole name, got {tool}")
     return _RENAMED.get(tool, tool)
 
