@@ -18,7 +18,6 @@ from agenteval.host import (
     TEXT,
     demand_regular,
     in_megabytes,
-    read_bytes,
     read_opened,
 )
 
@@ -34,14 +33,12 @@ LINK: Final = (
 )
 
 
-def read(path: Path, base: Path | None = None) -> bytes:
-    """Return the bytes of a regular file: beneath `base`, or as the user himself named it.
+def read(path: Path, base: Path) -> bytes:
+    """Return the bytes of a regular file beneath `base`; `host.read_bytes` reads what a user names.
 
-    Raises UsageError for a link beneath `base`, for what is no regular file and for what is larger;
-    and OSError, as for a file that is not there.
+    Raises UsageError for a link, for what is no regular file and for what is too large; and
+    OSError, as for a file that is not there.
     """
-    if base is None:
-        return read_bytes(path)
     status = path.stat(follow_symlinks=False)
     # A link is refused when it is opened, with a cure of its own.
     if not stat.S_ISLNK(status.st_mode):

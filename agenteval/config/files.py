@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from agenteval.config.beneath import read
 from agenteval.errors import UsageError
+from agenteval.host import read_bytes
 from agenteval.trial.redaction import shown_url
 from agenteval.trial.text import as_name
 
@@ -243,7 +244,7 @@ def read_toml(path: Path, base: Path | None = None) -> dict[str, Any]:
 def read_content(path: Path, base: Path | None = None) -> bytes:
     """Return the bytes of a file, as `read_toml` reads it. Raises UsageError."""
     try:
-        return read(path, base)
+        return read(path, base) if base else read_bytes(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:

@@ -18,11 +18,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agenteval.config.beneath import named, printable, read
+from agenteval.config.beneath import named, printable
 from agenteval.config.files import ARMS, Roots, announce, load_toml, note_hidden, shipped
 from agenteval.config.trust import roots
 from agenteval.dialects.registry import dialects
 from agenteval.errors import UsageError
+from agenteval.host import read_text
 from agenteval.policy.command_lines import Argument, CommandLine, Kind, normalise
 from agenteval.policy.mismatch import mismatch
 from agenteval.policy.policy import Policy
@@ -305,7 +306,7 @@ def load_setting(
 
 def _file(path: Path) -> str:
     try:
-        return read(path).decode("utf-8").strip()
+        return read_text(path).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"--prompt-variant: no variant {str(path)!r} and no such file ({error}). "
