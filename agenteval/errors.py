@@ -151,7 +151,12 @@ class UnservedError(InfrastructureError):
     """
 
     def __init__(
-        self, message: str, cause: Cause, *, after: float | None = None, works: bool = True
+        self,
+        message: str,
+        cause: Cause,
+        *,
+        after: float | None = None,
+        works: bool = True,
     ) -> None:
         super().__init__(message, cause)
         self.after = after

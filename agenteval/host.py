@@ -10,6 +10,7 @@ import fcntl
 import os
 import resource
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -106,21 +107,67 @@ def _limit(name: str, which: int) -> int | None:
 
 # Files that a person writes.
 
-LARGEST = 4 << 20  # bytes; the largest allow list that was ever derived has a tenth
+# Bytes of a text: TOML, rules, instructions. The largest allow list that was ever derived has a
+# tenth of it.
+TEXT: Final = 4 << 20
+# A pipe is not waited for, and no terminal becomes ours.
+READ_ONLY: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_KINDS: Final = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
 
 
-def read_text(path: Path, *, encoding: str = "utf-8", largest: int = LARGEST) -> str:
-    """Return the text of a file. Raises UsageError if it is larger, and what reading it raises."""
-    return read_bytes(path, largest=largest).decode(encoding).replace("\r\n", "\n")
+def read_text(path: Path, *, encoding: str = "utf-8") -> str:
+    """Return the text of a file. Raises as `read_bytes` does, and UnicodeDecodeError."""
+    return read_bytes(path).decode(encoding).replace("\r\n", "\n")
 
 
-def read_bytes(path: Path, *, largest: int = LARGEST) -> bytes:
-    """Return the bytes of a file; of a device or a pipe no more than the bound are read either."""
-    with path.open("rb") as file:
-        content = file.read(largest + 1)
-    if len(content) > largest:
-        raise UsageError(f"{path}: more than {largest:,} bytes: is it the right file?")
+def read_bytes(path: Path, *, largest: int = TEXT) -> bytes:
+    """Return the bytes of a regular file that the user named himself: links are followed.
+
+    Raises UsageError for what is no such file and for a larger one, and OSError, as for a file
+    that is not there.
+    """
+    # Before it is opened, as some devices act when they are; `read_opened` looks at it again.
+    demand_regular(path.stat(), path)
+    descriptor = os.open(path, READ_ONLY)
+    try:
+        return read_opened(descriptor, path, largest)
+    finally:
+        os.close(descriptor)
+
+
+def read_opened(descriptor: int, path: Path, largest: int) -> bytes:
+    """Return the bytes of an open file, which errors call `path`. Raises as `read_bytes` does."""
+    status = os.fstat(descriptor)
+    demand_regular(status, path)
+    content = b""
+    if status.st_size <= largest:
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            # One more, as a file of /proc is larger than its size, and one may grow.
+            content = file.read(largest + 1)
+    if max(status.st_size, len(content)) > largest:
+        raise UsageError(
+            f"{path}: is larger than {in_megabytes(largest)}, which is the most that is read of "
+            "such a file: make it smaller"
+        )
     return content
+
+
+def demand_regular(status: os.stat_result, path: Path) -> None:
+    """Raise UsageError for what is no regular file."""
+    kind = stat.S_IFMT(status.st_mode)
+    if kind != stat.S_IFREG:
+        shown = _KINDS.get(kind, "no regular file")
+        raise UsageError(f"{path}: is {shown}, and only regular files are read: take it away")
+
+
+def in_megabytes(size: int) -> str:
+    return f"{size >> 20} MB"
 
 
 def write_whole(path: Path, text: str) -> None:

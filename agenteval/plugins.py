@@ -37,7 +37,8 @@ def load(group: str, fits: Callable[[Any], bool] = lambda _: True) -> Mapping[st
 
     One that can't be loaded, or does not fit, is named on standard error once, and left out.
     """
-    return {name: each.value for name, each in _loaded(group).items() if _fits(group, name, fits)}
+    values = {name: plugin.value for name, plugin in _loaded(group).items()}
+    return {name: value for name, value in values.items() if _fits(group, name, value, fits)}
 
 
 def sources(group: str, names: Iterator[str]) -> tuple[str, ...]:
@@ -60,12 +61,11 @@ def leave_out(group: str, name: str, reason: str) -> None:
     sys.stderr.write(f"agenteval: plug-in {name} ({group}) is left out: {line}\n")
 
 
-def _fits(group: str, name: str, fits: Callable[[Any], bool]) -> bool:
-    value = _loaded(group)[name].value
-    if not fits(value):
+def _fits(group: str, name: str, value: object, fits: Callable[[Any], bool]) -> bool:
+    is_fitting = fits(value)
+    if not is_fitting:
         leave_out(group, name, f"the group takes no {type(value).__name__}")
-        return False
-    return True
+    return is_fitting
 
 
 @cache
@@ -73,7 +73,7 @@ def _loaded(group: str) -> Mapping[str, _Plugin]:
     if group not in _groups():
         return {}
     plugins: dict[str, _Plugin] = {}
-    for point, source in sorted(_points(group), key=lambda each: each[0].name):
+    for point, source in sorted(_points(group), key=lambda entry: entry[0].name):
         if point.name in plugins:
             first = plugins[point.name].source
             leave_out(group, point.name, f"{source}: {first} has one of that name too")
@@ -87,7 +87,7 @@ def _loaded(group: str) -> Mapping[str, _Plugin]:
 
 
 def _points(group: str) -> Iterator[tuple[Any, str]]:
-    """The entry points of what is installed, each with its distribution as `name/version`.
+    """Yield the entry points of what is installed, each with its distribution as `name/version`.
 
     The first distribution of a name counts, as in Python itself, but for those of a project.
     """
@@ -97,37 +97,43 @@ def _points(group: str) -> Iterator[tuple[Any, str]]:
     names = set()
     for dist in distributions(path=folders):
         name = dist.name.lower().replace("_", "-")
-        if name not in names:
-            yield from (
-                (point, f"{dist.name}/{dist.version}")
-                for point in dist.entry_points
-                if point.group == group
-            )
+        if name in names:
+            continue
         names.add(name)
+        for point in dist.entry_points:
+            if point.group == group:
+                yield point, f"{dist.name}/{dist.version}"
 
 
 @cache
 def _groups() -> frozenset[str]:
-    """The groups of ours to which anything that is installed adds.
+    """Return the groups of ours to which anything that is installed adds.
 
     Every command calls it, so it has to be quick: importing what knows all about entry points takes
     ten times as long as looking through their files for our name.
     """
-    points = {folder: added for folder in sys.path if (added := of_folder(folder))}
-    of_project = {folder for folder in points if _is_of_project(folder)}
-    installed = {point for folder in points.keys() - of_project for point in points[folder]}
-    for folder in sorted(of_project):
-        for group, name, value in points[folder]:
-            if (group, name, value) not in installed:  # as one is that is installed to be edited
-                where = os.path.realpath(folder)
+    installed: set[tuple[str, str, str]] = set()
+    of_projects: dict[str, list[tuple[str, str, str]]] = {}
+    for folder in sys.path:
+        added = of_folder(folder)
+        if added and _is_of_project(folder):
+            of_projects[folder] = added
+        else:
+            installed.update(added)
+    for folder, added in sorted(of_projects.items()):
+        where = os.path.realpath(folder)
+        for group, name, value in added:
+            # What is installed to be edited is both.
+            if (group, name, value) not in installed:
                 leave_out(group, name, f"{value} of {where}: a project's; install it to trust it")
     return frozenset(group for group, _, _ in installed)
 
 
 def of_folder(folder: str) -> list[tuple[str, str, str]]:
-    """Group, name and value of each plug-in of ours whose distribution lies in this folder."""
+    """Return group, name and value of each plug-in of ours whose distribution lies in a folder."""
     texts = [text for text in _entry_points(folder) if _OURS in text]
-    entries, group = [], ""
+    entries = []
+    group = ""
     for line in b"\n".join(texts).decode(errors="replace").splitlines():
         if line.startswith("["):
             group = line.strip().strip("[]")
@@ -141,7 +147,8 @@ def _is_of_project(folder: str) -> bool:
     """Return True if a folder of `sys.path` is the working folder, or in the project around it."""
     if not os.path.isabs(folder):  # noqa: PTH117 -- start-up
         return True
-    place, here = os.path.realpath(folder), os.path.realpath(os.curdir)
+    place = os.path.realpath(folder)
+    here = os.path.realpath(os.curdir)
     libraries = [*site.getsitepackages(), site.getusersitepackages()]
     if place in map(os.path.realpath, libraries):  # of a virtual environment in the project
         return False
@@ -150,7 +157,7 @@ def _is_of_project(folder: str) -> bool:
 
 
 def _project_root(here: str) -> str:
-    """The nearest folder upwards with an agenteval.toml or a repository, else `here`."""
+    """Return the nearest folder upwards with an agenteval.toml or a repository, else `here`."""
     folder = here
     while folder != os.path.dirname(folder):  # noqa: PTH120 -- start-up
         if any(os.path.lexists(f"{folder}/{name}") for name in (".git", "agenteval.toml")):
@@ -175,6 +182,7 @@ def _content(path: str) -> bytes:
     """Return the beginning of a regular file; nothing of a pipe or a device, which has no end."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
-        return os.read(file, _LARGEST) if stat.S_ISREG(os.fstat(file).st_mode) else b""
+        is_file = stat.S_ISREG(os.fstat(file).st_mode)
+        return os.read(file, _LARGEST) if is_file else b""
     finally:
         os.close(file)

@@ -37,7 +37,11 @@ class Model(Protocol):
     """A served model."""
 
     async def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        *,
+        seed: int,
     ) -> Turn:
         """Return the model's next turn.
 
@@ -74,7 +78,14 @@ class Judge(Protocol):
         """Return Allowed with what runs, or Denied with all explaining classes. Never raises."""
         ...
 
-    def deny(self, call: ToolCall, policy: Policy, world: World, *, objection: str = "") -> Denied:
+    def deny(
+        self,
+        call: ToolCall,
+        policy: Policy,
+        world: World,
+        *,
+        objection: str = "",
+    ) -> Denied:
         """Return the verdict on a call that is denied already, by a second reader's `objection`."""
         ...
 
@@ -169,7 +180,10 @@ class Host(Protocol):
     """A backend whose sandboxes can run such a program. No limit of a command counts its use."""
 
     def open_with(
-        self, program: HostedProgram, files: Mapping[str, bytes], limits: Limits
+        self,
+        program: HostedProgram,
+        files: Mapping[str, bytes],
+        limits: Limits,
     ) -> AbstractAsyncContextManager[Sandbox]: ...
 
 
@@ -179,7 +193,9 @@ class SandboxBackend(Protocol):
     name: str
 
     def open(
-        self, files: Mapping[str, bytes], limits: Limits
+        self,
+        files: Mapping[str, bytes],
+        limits: Limits,
     ) -> AbstractAsyncContextManager[Sandbox]:
         """Return a fresh sandbox whose workspace holds `files` (relative path to content)."""
         ...
@@ -218,7 +234,14 @@ class Recorder(Protocol):
         """Return False if another process has the trial: it is not to be played here."""
         ...
 
-    def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None: ...
+    def turn(
+        self,
+        key: TrialKey,
+        number: int,
+        turn: Turn,
+        *,
+        agent: str = "",
+    ) -> None: ...
 
     def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None: ...
 

@@ -28,7 +28,14 @@ from agenteval.trial.trial import (
 )
 
 ALLOWED = Allowed()
-TIMING = Timing(0.2, 17, gap_mean=0.05, gap_median=0.04, gap_p95=0.1, gap_longest=0.2)
+TIMING = Timing(
+    0.2,
+    17,
+    gap_mean=0.05,
+    gap_median=0.04,
+    gap_p95=0.1,
+    gap_longest=0.2,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ def says(text: str) -> Said:
 
 
 def denied(command: str, failure_class: str = "bare-binary", *, evidence: str = "") -> Made:
-    """A bash call denied as `failure_class`, shown by `evidence` (a part of it) or by all of it."""
+    """Return a bash call denied as `failure_class`, shown by `evidence` in it, or by all of it."""
     text = evidence or command
     start = command.index(text)
     finding = Finding(failure_class, Span(start, start + len(text), text), "Not like this.")
@@ -64,14 +71,14 @@ def denied(command: str, failure_class: str = "bare-binary", *, evidence: str = 
 
 
 def tool(name: str, *, failure_class: str = "", **arguments: Any) -> Made:
-    """A call of any tool; denied when a failure class is given."""
+    """Return a call of any tool; denied when a failure class is given."""
     finding = Finding(failure_class, Span(0, 0, name))
     verdict = Denied((finding,)) if failure_class else ALLOWED
     return Made(name, arguments, verdict)
 
 
 def failing(command: str, exit_code: int | None = 1, *, limit: str = "") -> Made:
-    """An allowed bash call whose execution fails, or is ended by a limit."""
+    """Return an allowed bash call whose execution fails, or is ended by a limit."""
     output = f"ended by {limit}" if limit else "error: no such note"
     execution = Execution(None if limit else exit_code, output, 0.1, limit)
     return Made(BASH, {"command": command}, execution=execution)
@@ -83,11 +90,12 @@ def trial(
     handshake: Iterable[tuple[str, bool]] = (),
     **fields: Any,
 ) -> Trial:
-    """A finished trial with one turn for each part; any other field may be given by name."""
+    """Return a finished trial with one turn for each part; any other field may be given by name."""
     turns: list[Turn] = []
     calls: list[CallRecord] = []
     for number_of_turn, part in enumerate(parts):
-        turn, records = _turn(number_of_turn, part if isinstance(part, tuple) else (part,))
+        items = part if isinstance(part, tuple) else (part,)
+        turn, records = _turn(number_of_turn, items)
         turns.append(turn)
         calls += records
     ended: dict[str, Any] = {
@@ -97,24 +105,27 @@ def trial(
         "outcome": Outcome.COMPLETED,
         "seconds": float(len(parts)),
     }
+    steps = [HandshakeStep(name, reached, in_order=reached or None) for name, reached in handshake]
     return Trial(
         number=number,
         turns=tuple(turns),
         calls=tuple(calls),
-        handshake=tuple(_step(name, reached=reached) for name, reached in handshake),
+        handshake=tuple(steps),
         **(ended | fields),
     )
-
-
-def _step(name: str, *, reached: bool) -> HandshakeStep:
-    return HandshakeStep(name, reached, in_order=True if reached else None)
 
 
 def sub_agent(name: str, *parts: Part, number: int = 1, **fields: Any) -> AgentPart:
     """Return the part of a sub-agent, for the `agents` of a trial."""
     played = trial(*parts)
-    place: dict[str, Any] = {"parent": 0, "depth": 1, "ending": Ending.STOPPED}
-    return AgentPart(name, number, turns=played.turns, calls=played.calls, **(place | fields))
+    settings: dict[str, Any] = {
+        "parent": 0,
+        "depth": 1,
+        "ending": Ending.STOPPED,
+        "turns": played.turns,
+        "calls": played.calls,
+    }
+    return AgentPart(name, number, **(settings | fields))
 
 
 class ScriptedModel:
@@ -148,7 +159,7 @@ def card(name: str = "test-model", **fields: Any) -> ModelCard:
 
 
 def run(*trials: Trial, model: ModelCard | None = None, run_id: str = "r1", **fields: Any) -> Run:
-    """A complete run of these trials; any other field of Run may be given by name."""
+    """Return a complete run of these trials; any other field of Run may be given by name."""
     settings: dict[str, Any] = {
         "started": "2026-01-02T03:04:05Z",
         "seed": 7,
@@ -165,17 +176,19 @@ def run(*trials: Trial, model: ModelCard | None = None, run_id: str = "r1", **fi
 
 
 def _turn(number: int, items: Iterable[str | Said | Made]) -> tuple[Turn, list[CallRecord]]:
-    records, texts = list[CallRecord](), list[str]()
-    for item in items:
+    records: list[CallRecord] = []
+    texts: list[str] = []
+    for place, item in enumerate(items):
         if isinstance(item, Said):
             texts.append(item.text)
-        else:
-            made = Made(BASH, {"command": item}) if isinstance(item, str) else item
-            records.append(_record(number, len(texts) + len(records), made))
+            continue
+        made = Made(BASH, {"command": item}) if isinstance(item, str) else item
+        records.append(_record(number, place, made))
     reason = "tool_calls" if records else "stop"
     calls = tuple(record.call for record in records)
     usage = Usage(100, 20, cached_tokens=80)
-    return Turn(" ".join(texts), calls, reason, usage, "{}", 1.0, TIMING), records
+    turn = Turn(" ".join(texts), calls, reason, usage, "{}", 1.0, TIMING)
+    return turn, records
 
 
 def _record(turn: int, place: int, part: Made) -> CallRecord:
@@ -183,6 +196,15 @@ def _record(turn: int, place: int, part: Made) -> CallRecord:
     call = ToolCall(f"call-{turn}-{place}", part.name, raw, part.arguments)
     if not part.verdict.allowed:
         return CallRecord(turn, place, call, part.verdict, "Denied. Not like this.")
-    execution = part.execution or (Execution(0, "ok", 0.1) if part.name == BASH else None)
+    execution = part.execution
+    if execution is None and part.name == BASH:
+        execution = Execution(0, "ok", 0.1)
     reply = execution.output if execution else "ok"
-    return CallRecord(turn, place, call, part.verdict, reply, execution)
+    return CallRecord(
+        turn,
+        place,
+        call,
+        part.verdict,
+        reply,
+        execution,
+    )

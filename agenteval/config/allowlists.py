@@ -35,6 +35,13 @@ from agenteval.trial.call import BASH
 REST = "..."
 # Of one argument: all of them stand in the example of a call.
 _MOST_VALUES = 1000
+# Of values: the fewest, and the most.
+_COUNTS: dict[str, tuple[int, int | None]] = {
+    "?": (0, 1),
+    "*": (0, None),
+    "+": (1, None),
+    REST: (0, None),
+}
 
 
 Texts = tuple[str, ...]
@@ -152,7 +159,8 @@ def bash_rules(table: BashTable) -> BashRules:
             raise ValueError(f"bash.through: {wrapper}: expected one of {', '.join(THROUGH)}")
     scripts = [_script_rule(script) for script in table.script]
     for name in table.env:
-        if not (name.isascii() and name.isidentifier()):
+        is_name = name.isascii() and name.isidentifier()
+        if not is_name:
             raise ValueError(f"bash.env: {name!r} is no variable's name: give names without values")
     return BashRules(patterns, scripts, table.constructs, table.env, denied, table.through)
 
@@ -169,16 +177,16 @@ def _script_rule(script: ScriptTable) -> ScriptRule:
 
 
 def _patterns(key: str, rules: Sequence[str | _ProgramTable]) -> list[CommandPattern]:
-    patterns = []
     try:
-        for rule in rules:
-            if isinstance(rule, str):
-                patterns.append(CommandPattern.parse(rule))
-            else:
-                patterns.append(CommandPattern.parse_without(rule.program, rule.without))
+        return [_pattern(rule) for rule in rules]
     except ValueError as error:
         raise ValueError(f"bash.{key}: {error}") from error
-    return patterns
+
+
+def _pattern(rule: str | _ProgramTable) -> CommandPattern:
+    if isinstance(rule, str):
+        return CommandPattern.parse(rule)
+    return CommandPattern.parse_without(rule.program, rule.without)
 
 
 def _path_rules(table: _PathTable | None) -> PathRules:
@@ -186,9 +194,11 @@ def _path_rules(table: _PathTable | None) -> PathRules:
 
 
 def _tool_rule(name: str, table: _ToolTable, *, check: bool) -> ToolRule:
-    """Raises ValueError for no JSON; also, if `check`, when it is no JSON Schema."""
+    """Return the rule for a tool. Raises ValueError for no JSON, or if `check` no JSON Schema."""
+    schema = ""
     try:
-        schema = json.dumps(table.parameters, sort_keys=True) if table.parameters else ""
+        if table.parameters:
+            schema = json.dumps(table.parameters, sort_keys=True)
         if schema and check:
             compile_schema(schema)
     except (TypeError, ValueError, RecursionError) as error:
@@ -196,13 +206,13 @@ def _tool_rule(name: str, table: _ToolTable, *, check: bool) -> ToolRule:
     return ToolRule(name, table.description, schema)
 
 
-def spelled_out(table: _Line) -> _Line:
-    """The same with nothing abbreviated, as it is read: two ways to write it are one."""
+def _spelled_out_table(table: _Line) -> _Line:
+    """Return the same with nothing abbreviated, as it is read: two ways to write it are one."""
+    options = {name: _spelled_out(option) for name, option in sorted(table.options.items())}
+    commands = {name: _spelled_out_table(line) for name, line in sorted(table.commands.items())}
+    positionals = tuple(map(_spelled_out, table.positionals))
     return msgspec.structs.replace(
-        table,
-        options={name: _spelled_out(option) for name, option in sorted(table.options.items())},
-        positionals=tuple(map(_spelled_out, table.positionals)),
-        commands={name: spelled_out(line) for name, line in sorted(table.commands.items())},
+        table, options=options, positionals=positionals, commands=commands
     )
 
 
@@ -217,7 +227,7 @@ def _spelled_out(argument: str | ArgumentTable) -> ArgumentTable:
 
 
 def _command_line(table: CommandTable, parser: Parser) -> CommandLine:
-    table = spelled_out(table)
+    table = _spelled_out_table(table)
     if not table.prefix or table.prefix.isalnum():
         raise ValueError(f"prefix: expected the characters before an option, got {table.prefix!r}")
     options = [_argument(name, option) for name, option in table.options.items()]
@@ -244,21 +254,19 @@ def _command_line(table: CommandTable, parser: Parser) -> CommandLine:
 
 
 def _check_for(
-    parser: Parser,
-    options: Sequence[Argument],
-    positionals: Sequence[Argument],
+    parser: Parser, options: Sequence[Argument], positionals: Sequence[Argument]
 ) -> None:
-    """Raises ValueError for what no script with such a parser can say."""
+    """Raise ValueError for what no script with such a parser can say."""
     if parser is Parser.NONE and options:
         raise ValueError(
             f'options.{options[0].name}: with parser = "none" every word is a positional'
         )
     if parser is Parser.ARGPARSE:
-        rest = next((each for each in positionals[:-1] if each.is_rest), None)
-        if rest:
-            raise ValueError(f'{rest.name}: nargs "..." is for the last positional')
+        for positional in positionals[:-1]:
+            if positional.is_rest:
+                raise ValueError(f'{positional.name}: nargs "..." is for the last positional')
         return
-    wide = [each.name for each in positionals if each.most is None]
+    wide = [positional.name for positional in positionals if positional.most is None]
     if len(wide) > 1:
         raise ValueError(f"{wide[1]}: one positional may take any number of words, {wide[0]} does")
     for option in options:
@@ -269,20 +277,19 @@ def _check_for(
 
 
 def _groups(
-    table: CommandTable,
-    options: Sequence[Argument],
-    positionals: Sequence[Argument],
+    table: CommandTable, options: Sequence[Argument], positionals: Sequence[Argument]
 ) -> Iterator[OneOf]:
+    """Yield the groups of which one may, or must, be given. Raises ValueError."""
     names = {argument.name: argument.name for argument in positionals}
     for option in options:
         names |= dict.fromkeys((option.name, *option.aliases), option.name)
     for key, groups in (("exclusive", table.exclusive), ("one_of", table.one_of)):
         for group in groups:
-            unknown = next((name for name in group if name not in names), None)
-            if unknown is not None:
-                raise ValueError(f"{key}: {unknown} is no option or positional here")
             if not group:
                 raise ValueError(f"{key}: expected names of options, got an empty list")
+            for name in group:
+                if name not in names:
+                    raise ValueError(f"{key}: {name} is no option or positional here")
             members = dict.fromkeys(names[name] for name in group)
             yield OneOf(tuple(members), key == "one_of")
 
@@ -312,14 +319,13 @@ def _argument(name: str, given: str | ArgumentTable) -> Argument:
 def _counts(name: str, nargs: int | str) -> tuple[int, int | None]:
     if isinstance(nargs, int) and 0 < nargs <= _MOST_VALUES:
         return nargs, nargs
-    counts = {"?": (0, 1), "*": (0, None), "+": (1, None), REST: (0, None)}.get(str(nargs))
+    counts = _COUNTS.get(str(nargs))
     if counts is None:
         known = f'a count from 1 to {_MOST_VALUES}, "?", "*", "+" or "..."'
         raise ValueError(f"{name}: nargs is {known}, not {nargs!r}")
     return counts
 
 
-FOLDER = LISTS
 # Lists, each extending the next.
 _CHAIN = 32
 
@@ -331,7 +337,7 @@ def load_policy(
     only_bash: bool = False,
     by_user: bool = True,
 ) -> Policy:
-    """The policy of an allow list: a TOML file, or a name under the first root that has it.
+    """Return the policy of an allow list: a TOML file, or a name under the first root that has it.
 
     Raises UsageError when there is none, or when the file does not say what an allow list can.
     With `only_bash` the schemas of other tools are left unchecked: that takes 30 ms. Where a
@@ -339,37 +345,35 @@ def load_policy(
     """
     path = find(name_or_path, roots)
     is_named = by_user and _is_path(name_or_path)
-    allow_list = _read(path, roots, (), None if is_named else _base_of(path.absolute(), roots))
+    within = None if is_named else _base_of(path.absolute(), roots)
+    allow_list = _read(path, roots, (), within)
     return policy(allow_list, name=path.stem, where=path, only_bash=only_bash)
 
 
 def find(name_or_path: str, roots: Roots) -> Path:
-    """The file of an allow list. Raises UsageError with the known names when there is none."""
+    """Return the file of an allow list. Raises UsageError with the known names for none."""
     if _is_path(name_or_path):
         return Path(name_or_path)
     for root in roots:
-        path = root / FOLDER / f"{name_or_path}.toml"
+        path = root / LISTS / f"{name_or_path}.toml"
         if os.path.lexists(path):
-            note_hidden("allow list", name_or_path, path, shipped() / FOLDER / path.name)
+            note_hidden("allow list", name_or_path, path, shipped() / LISTS / path.name)
             return path
-    known = sorted({path.stem for root in roots for path in (root / FOLDER).glob("*.toml")})
-    folders = ", ".join(str(root / FOLDER) for root in roots)
+    known = sorted({path.stem for root in roots for path in (root / LISTS).glob("*.toml")})
+    folders = ", ".join(str(root / LISTS) for root in roots)
     raise UsageError(
         f"no allow list {name_or_path!r} in {folders}. Known: {', '.join(known) or 'none'}"
     )
 
 
 def files_of(name_or_path: str, roots: Roots) -> Iterator[Path]:
-    """The files of which `load_any` makes this policy. Raises UsageError where there is none."""
+    """Yield the files of which `load_any` makes this policy. Raises UsageError for none."""
     harness, colon, path = name_or_path.partition(":")
     if colon and not Path(name_or_path).exists():
         yield Path(path or harness)
         return
-    at = (
-        find(name_or_path, roots)
-        if "." not in name_or_path.rpartition("/")[2]
-        else Path(name_or_path)
-    )
+    is_file = "." in name_or_path.rpartition("/")[2]
+    at = Path(name_or_path) if is_file else find(name_or_path, roots)
     above: list[str] = []
     # Path.resolve raises for a loop of links.
     while (real := os.path.realpath(at)) not in above:
@@ -382,11 +386,7 @@ def files_of(name_or_path: str, roots: Roots) -> Iterator[Path]:
 
 
 def policy(
-    allow_list: AllowList,
-    *,
-    name: str,
-    where: Path | str,
-    only_bash: bool = False,
+    allow_list: AllowList, *, name: str, where: Path | str, only_bash: bool = False
 ) -> Policy:
     """Return the policy of an allow list.
 
@@ -426,13 +426,8 @@ def _base_of(path: Path, roots: Roots) -> Path:
     return next((root for root in roots if path.is_relative_to(root)), path.parent)
 
 
-def _read(
-    path: Path,
-    roots: Roots,
-    above: Texts,
-    within: Path | None,
-) -> AllowList:
-    """The list with what it extends; `within` is what its file is read beneath."""
+def _read(path: Path, roots: Roots, above: Texts, within: Path | None) -> AllowList:
+    """Return the list with what it extends; `within` is what its file is read beneath."""
     allow_list = convert(path, read_toml(path, within))
     real = os.path.realpath(path)
     if real in above:
@@ -449,7 +444,7 @@ def _read(
 
 
 def _base(extends: str, path: Path, roots: Roots) -> Path:
-    """The extended list's file: a path is relative to the extending one, a name is looked up."""
+    """Return the extended list's file: a path counts from the extending one's, a name is found."""
     if "\0" in extends:
         raise UsageError(f"{path}: extends: {extends!r}: a path has no NUL in it")
     if extends.endswith(".toml") or "/" in extends:
@@ -462,9 +457,9 @@ def _base(extends: str, path: Path, roots: Roots) -> Path:
 
 
 def _check_extended(extends: str, path: Path, roots: Roots) -> None:
-    """Raises UsageError where a list of a project extends what its digest does not cover."""
+    """Raise UsageError where a list of a project extends what its digest does not cover."""
     # The project's, and those that agenteval ships.
-    folders = [root / FOLDER for root in roots]
+    folders = [root / LISTS for root in roots]
     target = Path(os.path.normpath(path.parent.absolute() / extends))
     if any(target.is_relative_to(folder) for folder in folders):
         return
@@ -476,7 +471,7 @@ def _check_extended(extends: str, path: Path, roots: Roots) -> None:
 
 
 def convert(where: Path | str, content: dict[str, Any]) -> AllowList:
-    """The tables of an allow list. Raises UsageError: file, key, what was expected."""
+    """Return the tables of an allow list. Raises UsageError: file, key, what was expected."""
     if not content:
         raise UsageError(
             f"{where}: is empty, so no tool exists and nothing is allowed: begin with [bash] "
@@ -489,7 +484,8 @@ def convert(where: Path | str, content: dict[str, Any]) -> AllowList:
     except msgspec.ValidationError as error:
         message, _, key = str(error).partition(" - at `$")
         at = key.rstrip("`").replace("[...]", ".*").lstrip(".")
-        raise UsageError(f"{where}: {at + ': ' if at else ''}{_in_words(message, at)}") from error
+        place = f"{where}: {at}" if at else str(where)
+        raise UsageError(f"{place}: {_in_words(message, at)}") from error
 
 
 def _in_words(message: str, at: str) -> str:
@@ -509,7 +505,8 @@ def _in_words(message: str, at: str) -> str:
 
 
 def _kinds_in_words(kinds: str) -> str:
-    return " or ".join(_WORDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null")
+    names = [kind for kind in kinds.split(" | ") if kind != "null"]
+    return " or ".join(_WORDS.get(name, name) for name in names)
 
 
 _CHOICES: dict[str, Iterable[str]] = {"constructs": Construct, "parser": Parser}
@@ -533,7 +530,8 @@ def _joined(base: Any, own: Any) -> Any:
     if isinstance(base, dict) and isinstance(own, dict):
         return base | own
     if isinstance(base, tuple) and isinstance(own, tuple):
-        return tuple({_same_rule(rule): rule for rule in (*base, *own)}.values())
+        rules = {_same_rule(rule): rule for rule in (*base, *own)}
+        return tuple(rules.values())
     return own or base
 
 
@@ -543,19 +541,19 @@ def _same_rule(rule: object) -> object:
 
 
 def _digest(allow_list: AllowList) -> str:
-    """Names the rules, not the file: neither layout nor description changes it."""
-    bash = allow_list.bash
-    scripts = [spelled_out(script) for script in bash.script] if bash else []
-    rules = {
-        **msgspec.to_builtins(allow_list),
+    """Return a name of the rules, not of the file: neither layout nor description changes it."""
+    bash = allow_list.bash or BashTable()
+    rules = msgspec.to_builtins(allow_list) | {
         "description": "",
         "extends": "",
-        "scripts": scripts,
-        "bash": bash and (bash.allow, sorted(bash.constructs), sorted(bash.env)),
-        **({"deny": bash.deny, "through": sorted(bash.through)} if bash else {}),
+        "scripts": [_spelled_out_table(script) for script in bash.script],
+        "bash": None,
         "files": sorted(allow_list.files),
         "stated": sorted(allow_list.stated),
     }
+    if allow_list.bash:
+        rules["bash"] = (bash.allow, sorted(bash.constructs), sorted(bash.env))
+        rules |= {"deny": bash.deny, "through": sorted(bash.through)}
     # What a list says that does not name it.
     if allow_list.other_tools in {None, "deny"}:
         del rules["other_tools"]
@@ -564,12 +562,12 @@ def _digest(allow_list: AllowList) -> str:
 
 
 def policy_warnings(given: str, policy: Policy) -> Iterator[str]:
-    """A line for each key of another harness's settings that the verdicts do not follow."""
+    """Return a line for each key of another harness's settings that the verdicts do not follow."""
     return (f"{given}: {unheeded.line}" for unheeded in policy.unheeded)
 
 
 def load_any(name_or_path: str, *, roots: Roots, only_bash: bool = False) -> Policy:
-    """The policy behind a name or a path; `HARNESS:PATH` says whose config it is.
+    """Return the policy behind a name or a path; `HARNESS:PATH` says whose config it is.
 
     Without that, a .rules file is Codex's, a .md an OpenCode agent's, and a JSON file is of the
     harness whose name or keys it has. `only_bash` is as in `load_policy`. Raises UsageError when

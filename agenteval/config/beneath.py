@@ -9,59 +9,45 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from agenteval.errors import UsageError
+from agenteval.host import (
+    READ_ONLY,
+    TEXT,
+    demand_regular,
+    in_megabytes,
+    read_opened,
+)
 
-# Bytes of a text: TOML, instructions, a script.
-TEXT: Final = 4 << 20
-# Of any other file, and of all files of a fixture.
+# Bytes of a file of a fixture, and of all of them.
 LARGEST: Final = 64 << 20
 FILES: Final = 10_000  # of a fixture
 # Folders, one in the other.
 DEPTH: Final = 32
-_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _FOLDER: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
-_KINDS: Final = {
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFDIR: "a folder",
-}
-# What is refused when it is opened, if not before.
-_BEFORE: Final = frozenset({stat.S_IFLNK, stat.S_IFDIR})
 LINK: Final = (
     "is a link, or lies behind one, and what lies in a project is read without following links: "
     "put the file itself there"
 )
 
 
-def read(
-    path: Path,
-    base: Path | None = None,
-    most: int = TEXT,
-) -> bytes:
-    """The bytes of a regular file: beneath `base`, or as the user himself named it.
+def read(path: Path, base: Path) -> bytes:
+    """Return the bytes of a regular file beneath `base`; `host.read_bytes` reads what a user names.
 
-    Raises UsageError for a link beneath `base`, for what is no regular file and for what is larger;
-    and OSError, as for a file that is not there.
+    Raises UsageError for a link, for what is no regular file and for what is too large; and
+    OSError, as for a file that is not there.
     """
-    # Before it is opened, as some devices act when they are; and again when it is open.
-    _demand_regular(path.stat(follow_symlinks=base is None), path, _BEFORE)
-    with _opened(path, base) as file:
-        return _content(file, path, most)
-
-
-@contextmanager
-def _opened(path: Path, base: Path | None) -> Iterator[int]:
-    file = os.open(path, _FLAGS) if base is None else _open_beneath(path, base)
+    status = path.stat(follow_symlinks=False)
+    # A link is refused when it is opened, with a cure of its own.
+    if not stat.S_ISLNK(status.st_mode):
+        demand_regular(status, path)
+    descriptor = _open_beneath(path, base)
     try:
-        yield file
+        return read_opened(descriptor, path, TEXT)
     finally:
-        os.close(file)
+        os.close(descriptor)
 
 
 def _open_beneath(path: Path, base: Path) -> int:
@@ -71,7 +57,7 @@ def _open_beneath(path: Path, base: Path) -> int:
         raise UsageError(f"{path}: leads out of {base}: name a file within it")
     folder = os.open(base, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
     try:
-        return by_kernel(folder, relative)
+        return _by_kernel(folder, relative)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise UsageError(f"{path}: {LINK}") from error
@@ -81,21 +67,21 @@ def _open_beneath(path: Path, base: Path) -> int:
         os.close(folder)
 
 
-def by_kernel(folder: int, relative: str) -> int:
+def _by_kernel(folder: int, relative: str) -> int:
     """By openat2 where the kernel has it (Linux 5.6), else step by step."""
     if sys.platform == "linux":
         from agenteval.sandbox.inside import kernel  # noqa: PLC0415 -- ctypes, where it serves
 
         try:
-            return kernel.open_beneath(folder, relative, _FLAGS)
+            return kernel.open_beneath(folder, relative, READ_ONLY)
         # A container's filter may answer for a kernel that has it.
         except OSError as error:
             if error.errno not in {errno.ENOSYS, errno.EPERM, errno.EINVAL}:
                 raise OSError(error.errno, os.strerror(error.errno or 0)) from None
-    return by_steps(folder, relative)
+    return _by_steps(folder, relative)
 
 
-def by_steps(folder: int, relative: str) -> int:
+def _by_steps(folder: int, relative: str) -> int:
     """Open a file as openat2 does, by hand. Raises OSError; ELOOP for a link at any level."""
     *above, name = Path(relative).parts
     current = os.dup(folder)
@@ -104,7 +90,7 @@ def by_steps(folder: int, relative: str) -> int:
             below = _no_link(step, current, _FOLDER)
             os.close(current)
             current = below
-        return _no_link(name, current, _FLAGS | os.O_NOFOLLOW)
+        return _no_link(name, current, READ_ONLY | os.O_NOFOLLOW)
     finally:
         os.close(current)
 
@@ -116,38 +102,6 @@ def _no_link(name: str, folder: int, flags: int) -> int:
         if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
         raise
-
-
-def _content(file: int, path: Path, most: int) -> bytes:
-    status = os.fstat(file)
-    _demand_regular(status, path)
-    with os.fdopen(os.dup(file), "rb") as opened:
-        content = opened.read(most + 1) if status.st_size <= most else b""
-    if max(status.st_size, len(content)) > most:
-        raise UsageError(
-            f"{path}: is larger than {_size(most)}, which is the most that is read of such a file: "
-            "make it smaller"
-        )
-    return content
-
-
-def _demand_regular(
-    status: os.stat_result,
-    path: Path,
-    others: frozenset[int] = frozenset(),
-) -> None:
-    """Raise UsageError for what is no regular file and of no other kind (`stat.S_IF*`) here."""
-    if stat.S_IFMT(status.st_mode) not in {stat.S_IFREG, *others}:
-        raise UsageError(f"{path}: {_other(status.st_mode)}")
-
-
-def _other(mode: int) -> str:
-    kind = _KINDS.get(stat.S_IFMT(mode), "no regular file")
-    return f"is {kind}, and only regular files are read: take it away"
-
-
-def _size(number: int) -> str:
-    return f"{number >> 20} MB"
 
 
 def tree(folder: Path, base: Path) -> Mapping[str, bytes]:
@@ -196,18 +150,18 @@ class _Tree:
             )
         if len(self.files) >= FILES:
             raise UsageError(f"{self.folder}: more than {FILES} files: leave some out")
-        mode = os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
-        if stat.S_ISLNK(mode):
+        status = os.stat(name, dir_fd=place, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
             raise UsageError(f"{whole}: {LINK}")
-        if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
-            raise UsageError(f"{whole}: {_other(mode)}")
-        is_folder = stat.S_ISDIR(mode)
-        file = os.open(name, _FOLDER if is_folder else _FLAGS | os.O_NOFOLLOW, dir_fd=place)
+        is_folder = stat.S_ISDIR(status.st_mode)
+        if not is_folder:
+            demand_regular(status, whole)
+        file = os.open(name, _FOLDER if is_folder else READ_ONLY | os.O_NOFOLLOW, dir_fd=place)
         try:
             if is_folder:
                 self.take(file, f"{path}/", depth + 1)
             else:
-                self.files[path] = _content(file, whole, LARGEST)
+                self.files[path] = read_opened(file, whole, LARGEST)
                 self._count(len(self.files[path]))
         finally:
             os.close(file)
@@ -215,7 +169,9 @@ class _Tree:
     def _count(self, size: int) -> None:
         self.left -= size
         if self.left < 0:
-            raise UsageError(f"{self.folder}: its files have more than {_size(LARGEST)} in all")
+            raise UsageError(
+                f"{self.folder}: its files have more than {in_megabytes(LARGEST)} in all"
+            )
 
 
 def printable(name: str, path: Path) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from agenteval.config.beneath import read
 from agenteval.errors import UsageError
+from agenteval.host import read_bytes
 from agenteval.trial.redaction import shown_url
 from agenteval.trial.text import as_name
 
@@ -36,7 +37,7 @@ PARTS = (PROJECT_FILE, GATE_FILE, LISTS, ARMS, SCENARIOS, FIXTURES)
 
 
 def shipped() -> Path:
-    """The folder with the shipped scenarios/, allowlists/, fixtures/ and agenteval.toml.
+    """Return the folder with the shipped scenarios/, allowlists/, fixtures/ and agenteval.toml.
 
     `agenteval/shipped` of an installed wheel; in a checkout that holds links, and this is where
     they lead: the checkout itself.
@@ -45,7 +46,7 @@ def shipped() -> Path:
 
 
 def home() -> Path | None:
-    """The user's home folder; None where the environment names none by an absolute path."""
+    """Return the user's home folder; None where the environment names none by an absolute path."""
     place = Path(os.path.expanduser("~"))  # noqa: PTH111 -- Path.home raises where there is none
     return Path(os.path.realpath(place)) if place.is_absolute() else None
 
@@ -84,7 +85,7 @@ def _has_acl(path: Path, status: os.stat_result) -> bool:
 
 
 def _users() -> frozenset[int]:
-    """Ids of the user; under sudo the one who called it too, as git has it."""
+    """Return the ids of the user; under sudo the one who called it too, as git has it."""
     user, caller = os.geteuid(), os.environ.get("SUDO_UID", "")
     is_called = user == 0 and re.fullmatch("[0-9]{1,10}", caller)
     return frozenset({user, int(caller)} if is_called else {user})
@@ -106,7 +107,8 @@ def _is_private_group(user: int, group: int) -> bool:
     name = _user_name(user)
     if entry.gr_name != name or {*entry.gr_mem} - {name}:
         return False
-    return not any(one.pw_gid == group and one.pw_uid != user for one in pwd.getpwall())
+    users = [entry.pw_uid for entry in pwd.getpwall() if entry.pw_gid == group]
+    return all(other == user for other in users)
 
 
 @cache
@@ -115,7 +117,12 @@ def announce(line: str) -> None:
     sys.stderr.write(f"agenteval: {as_name(line)}\n")
 
 
-def note_hidden(kind: str, name: str, path: Path, shipped_path: Path) -> None:
+def note_hidden(
+    kind: str,
+    name: str,
+    path: Path,
+    shipped_path: Path,
+) -> None:
     """Say once that a project's file or folder stands in place of a shipped one that differs."""
     if is_hiding(path, shipped_path):
         announce(f"{kind} {name} is {path}, which hides the shipped one of that name")
@@ -136,7 +143,9 @@ def _same(path: Path, other: Path) -> bool:
         first, second = path.lstat(), other.stat()
         if stat.S_ISDIR(first.st_mode) and stat.S_ISDIR(second.st_mode):
             names = _names(path)
-            return names == _names(other) and all(_same(path / one, other / one) for one in names)
+            if names != _names(other):
+                return False
+            return all(_same(path / name, other / name) for name in names)
         is_file = stat.S_ISREG(first.st_mode) and stat.S_ISREG(second.st_mode)
         if not is_file or first.st_size != second.st_size:
             return False
@@ -177,12 +186,8 @@ DROPPED_KEYS = (
 )
 
 
-def renew(
-    file: str,
-    path: Path,
-    tables: Tables,
-) -> tuple[Tables, list[str]]:
-    """The tables of a file of this kind by the keys of today, and a warning for each older one.
+def renew(file: str, path: Path, tables: Tables) -> tuple[Tables, list[str]]:
+    """Return the tables of a file of this kind by today's keys, and a warning for each older one.
 
     Raises UsageError for a key that has no meaning any more.
     """
@@ -209,7 +214,7 @@ def _warning(dropped: _DroppedKey, path: Path, value: object) -> str:
 
 
 def _refusal(dropped: _DroppedKey, path: Path, value: object) -> str:
-    ways = " or ".join(f'{dropped.successor} = "{one}"' for one in dropped.values.values())
+    ways = " or ".join(f'{dropped.successor} = "{today}"' for today in dropped.values.values())
     return (
         f"{path}: {dropped.key} = {value!r:.60} was dropped on {dropped.dropped}: "
         f"{dropped.reason}; write {ways} at the top of the file instead"
@@ -239,7 +244,7 @@ def read_toml(path: Path, base: Path | None = None) -> dict[str, Any]:
 def read_content(path: Path, base: Path | None = None) -> bytes:
     """Return the bytes of a file, as `read_toml` reads it. Raises UsageError."""
     try:
-        return read(path, base)
+        return read(path, base) if base else read_bytes(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -266,32 +271,28 @@ def parse(path: Path, content: bytes) -> dict[str, Any]:
 
 
 def load_toml(path: Path, schema: "type[Schema]", base: Path | None = None) -> "Schema":
-    """The file as a `schema`; it is read beneath `base`, where no link leads out.
+    """Return the file as a `schema`; it is read beneath `base`, where no link leads out.
 
     Raises UsageError: file, key, what was expected there.
     """
     return check(path, read_toml(path, base), schema)
 
 
-def check(
-    where: Path | str,
-    tables: Mapping[str, Any],
-    schema: "type[Schema]",
-) -> "Schema":
-    """`tables` as a `schema`; `where` opens the line of the UsageError when they do not fit."""
+def check(where: Path | str, tables: Tables, schema: "type[Schema]") -> "Schema":
+    """Return `tables` as a `schema`. Raises UsageError, whose lines begin with `where`."""
     from pydantic import ValidationError  # noqa: PLC0415 -- see above
 
     try:
         return schema.model_validate(tables)
     except ValidationError as error:
+        faults = error.errors(include_url=False)
         # A misspelt key is the cause of the one that is then missing.
-        errors = sorted(
-            error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"
-        )
+        faults.sort(key=lambda fault: fault["type"] != "extra_forbidden")
         first: dict[tuple[object, ...], str] = {}
-        for one in errors:
-            place = _place(one, tables)
-            first.setdefault(place, f"{where}: {_complaint({**one, 'loc': place}, schema)}")
+        for fault in faults:
+            place = _place(fault, tables)
+            complaint = _complaint({**fault, "loc": place}, schema)
+            first.setdefault(place, f"{where}: {complaint}")
         raise UsageError(*first.values()) from error
 
 
@@ -329,12 +330,14 @@ def known_keys(wrong: str, known_names: Sequence[str]) -> str:
     """Return the known keys as a sentence, with the one that a wrong key may have meant."""
     from difflib import get_close_matches  # noqa: PLC0415 -- start-up: few files are wrong
 
-    near = get_close_matches(wrong, known_names, n=1)
-    return f"known keys: {', '.join(known_names)}" + (f"; did you mean {near[0]}?" if near else "")
+    known = f"known keys: {', '.join(known_names)}"
+    for near in get_close_matches(wrong, known_names, n=1):
+        return f"{known}; did you mean {near}?"
+    return known
 
 
 def _keys(schema: "type[BaseModel]", above: Sequence[object]) -> Iterable[str]:
-    """The keys of the table below `above`, where what is no field is a name or a place."""
+    """Return the keys of the table below `above`, where what is no field is a name or a place."""
     for part in above:
         field = schema.model_fields.get(str(part))
         schema = (_schema_in(field.annotation) if field else None) or schema
@@ -348,7 +351,7 @@ def _schema_in(annotation: Any) -> "type[BaseModel] | None":
 
 
 def _lower(message: str) -> str:
-    """Pydantic's sentence as the middle of ours, without its note that it is a value error."""
+    """Return pydantic's sentence as the middle of ours, without its note of a value error."""
     message = message.removeprefix("Value error, ")
     return message[:1].lower() + message[1:]
 

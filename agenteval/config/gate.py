@@ -24,7 +24,11 @@ Per100 = Annotated[float, Field(gt=0, lt=100)]
 
 
 class _StrictRules(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+    )
 
 
 class _Margin(_StrictRules):
@@ -44,8 +48,8 @@ class _Budgets(_StrictRules):
 
     def limits(self) -> dict[str, float]:
         """Return the limits of the criteria that have one, as fractions."""
-        given = {name: getattr(self, name) for name in CRITERIA}
-        return {name: limit / 100 for name, limit in given.items() if limit is not None}
+        limits = self.model_dump(exclude={"classes"}, exclude_none=True)
+        return {name: limit / 100 for name, limit in limits.items()}
 
 
 if TYPE_CHECKING:
@@ -82,7 +86,7 @@ class _GateFile(_StrictRules):
 
 
 def load_rules(path: Path) -> Rules:
-    """Raises UsageError: one line with the file, the key and what was expected there.
+    """Return the rules of a file. Raises UsageError: file, key, what was expected there.
 
     A key of an earlier agenteval is read where its meaning is kept, and a line of the log says so.
     """
@@ -98,11 +102,12 @@ def load_rules(path: Path) -> Rules:
         raise UsageError(
             f"{path}: never.classes: {min(twice)!r} also has a budget; keep it in one of the two"
         )
-    margin = file.margin
+    points, ratio = file.margin.points, file.margin.ratio
+    margin = points / 100 if points else ratio or 0.0
     return Rules(
-        margin=margin.points / 100 if margin.points else margin.ratio or 0.0,
-        ratio=margin.ratio is not None,
-        completed=margin.completed / 100,
+        margin=margin,
+        ratio=ratio is not None,
+        completed=file.margin.completed / 100,
         budgets=file.budgets.limits(),
         classes={name: limit / 100 for name, limit in classes.items()},
         never=tuple(never.classes),
@@ -150,7 +155,7 @@ def _default_rules() -> Path:
 
 
 def write_rules() -> Path:
-    """The shipped rules with their comments, into this folder. Raises UsageError."""
+    """Write the shipped rules with their comments into this folder. Raises UsageError."""
     path = Path(GATE_FILE)
     if path.exists():
         raise UsageError(f"{path} is there already; change it, or remove it first")

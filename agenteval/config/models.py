@@ -19,24 +19,25 @@ from agenteval.trial.run import ModelCard, Rule, usual
 SIMULATED = "sim/"
 # Seconds: clocks and sockets count no further than some centuries.
 _LONGEST = 7 * 24 * 3600
+_NO_URL = "no http(s) URL such as http://localhost:8000/v1"
 
 
 def _checked_url(url: str) -> str:
-    """The URL as given; raises ValueError when no server can stand there."""
+    """Return the URL as it is. Raises ValueError when no server can stand there."""
     # Readers of URLs differ in the host.
     if "\\" in url or not url.isprintable() or " " in url:
-        raise ValueError("no http(s) URL such as http://localhost:8000/v1")
+        raise ValueError(_NO_URL)
     # Letters look alike, and readers of URLs translate them differently.
     if not url.isascii():
         raise ValueError("a URL in ASCII: a host with other letters begins with xn--")
     try:
         parts = urlsplit(url)
-        port = parts.port
+        has_port = parts.port != 0
     # Half an IPv6 address, a port that is none; its words quote the password.
     except ValueError:
-        parts, port = urlsplit(""), 0
-    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
-        raise ValueError("no http(s) URL such as http://localhost:8000/v1")
+        raise ValueError(_NO_URL) from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not has_port:
+        raise ValueError(_NO_URL)
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise ValueError(
             "a URL without user, password, ? and #: it is stored and shown. A key is sent as a "
@@ -57,20 +58,22 @@ def _checked_variable(name: str) -> str:
 
 
 def _checked_urls(urls: str) -> str:
-    """One URL or more, apart by spaces, each as `_checked_url` wants it and none twice."""
-    each = [_checked_url(url) for url in urls.split()]
-    if not each or len({url.rstrip("/") for url in each}) < len(each):
+    """Return URLs, apart by spaces. Raises ValueError for no URL, or the same one twice."""
+    checked_urls = [_checked_url(url) for url in urls.split()]
+    distinct = {url.rstrip("/") for url in checked_urls}
+    if not checked_urls or len(distinct) < len(checked_urls):
         raise ValueError("each URL once, such as http://localhost:8000/v1")
-    return " ".join(each)
+    return " ".join(checked_urls)
 
 
-def _joined(given: Any) -> Any:
-    several = isinstance(given, list) and all(isinstance(one, str) for one in given)
-    return " ".join(given) if several else given
+def _joined(urls: Any) -> Any:
+    if isinstance(urls, list) and all(isinstance(url, str) for url in urls):
+        return " ".join(urls)
+    return urls
 
 
 def _known_dialect(name: str) -> str:
-    """The name as given; raises ValueError for one that nothing reads."""
+    """Return the name as it is. Raises ValueError for one that nothing reads."""
     if name not in DIALECTS:
         raise ValueError(f"no dialect of text calls; there are {', '.join(DIALECTS)}")
     return name
@@ -84,14 +87,23 @@ class Sampling(_StrictModel):
     """The sampling settings of each request; the server's default replaces a missing one."""
 
     temperature: float | None = Field(default=None, ge=0)
-    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_p: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+    )
     top_k: int | None = Field(default=None, ge=-1)
-    min_p: float | None = Field(default=None, ge=0, le=1)
+    min_p: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+    )
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     repetition_penalty: float | None = None
     seed: int | None = Field(
-        default=None, description="sent as it is; without it each turn sends a seed of its own"
+        default=None,
+        description="sent as it is; without it each turn sends a seed of its own",
     )
     max_tokens: int | None = Field(default=None, gt=0)
     chat_template_kwargs: dict[str, Any] | None = None
@@ -100,7 +112,11 @@ class Sampling(_StrictModel):
 class Timeouts(_StrictModel):
     """Seconds."""
 
-    connect: float = Field(default=5.0, gt=0, le=_LONGEST)
+    connect: float = Field(
+        default=5.0,
+        gt=0,
+        le=_LONGEST,
+    )
     request: float = Field(
         default=300.0,
         gt=0,
@@ -116,8 +132,16 @@ class ModelEntry(_StrictModel):
     model: str = Field(min_length=1, description="the id the server knows it by")
     api_key_env: Annotated[str, AfterValidator(_checked_variable)] = trust.USUAL_KEY
     architecture: Literal["dense", "moe", ""] = ""
-    total_parameters: float | None = Field(default=None, gt=0, description="billions")
-    active_parameters: float | None = Field(default=None, gt=0, description="billions")
+    total_parameters: float | None = Field(
+        default=None,
+        gt=0,
+        description="billions",
+    )
+    active_parameters: float | None = Field(
+        default=None,
+        gt=0,
+        description="billions",
+    )
     quantization: str = ""
     kv_cache: str = ""
     server: str = ""
@@ -125,10 +149,12 @@ class ModelEntry(_StrictModel):
     tool_parser: str = ""
     stream: bool = Field(default=True, description="false for servers that cannot stream tools")
     tools: Literal["native", "text"] = Field(
-        default="native", description="text: schemas go into the prompt, calls are read from words"
+        default="native",
+        description="text: schemas go into the prompt, calls are read from words",
     )
     tool_choice: Literal["auto", "required", ""] = Field(
-        default="", description="sent as it is; without it the server's default, which is auto"
+        default="",
+        description="sent as it is; without it the server's default, which is auto",
     )
     dialect: Annotated[str, AfterValidator(_known_dialect)] = Field(
         default="hermes",
@@ -140,44 +166,48 @@ class ModelEntry(_StrictModel):
         "without it as is usual for its family",
     )
     reasoning_field: Literal["reasoning_content", "reasoning", ""] = Field(
-        default="", description="where it is sent back; without it where it came"
+        default="",
+        description="where it is sent back; without it where it came",
     )
     ask: bool = Field(
-        default=True, description="before a run: what does the server do to calls? 6 to 9 requests"
+        default=True,
+        description="before a run: what does the server do to calls? 6 to 9 requests",
     )
     sampling: Sampling = Sampling()
     timeouts: Timeouts = Timeouts()
 
     @property
     def per_server(self) -> Sequence["ModelEntry"]:
-        """The same model, at each of its servers."""
-        return [self.model_copy(update={"base_url": url}) for url in self.base_url.split()]
+        """The same model at each of its servers."""
+        urls = self.base_url.split()
+        return [self.model_copy(update={"base_url": url}) for url in urls]
 
     @property
     def sends_reasoning(self) -> Rule:
         """Models without native tools read their earlier turns as plain words."""
-        return (
-            "drop" if self.tools == "text" else self.reasoning or usual(self.model, self.base_url)
-        )
+        if self.tools == "text":
+            return "drop"
+        return self.reasoning or usual(self.model, self.base_url)
 
     def card(self, name: str, *, simulated: bool = False) -> ModelCard:
+        tools = DIALECTS[self.dialect].title if self.tools == "text" else "native"
         settings = {
             "sampling": self.sampling.model_dump(exclude_none=True),
             "reasoning": self.sends_reasoning,
-            "tools": DIALECTS[self.dialect].title if self.tools == "text" else "native",
+            "tools": tools,
         }
         stated = self.model_dump(include={part.name for part in fields(ModelCard)})
         return ModelCard(name=name, served_id=self.model, simulated=simulated, **stated | settings)
 
 
-class ProjectFile(_StrictModel):
+class _ProjectFile(_StrictModel):
     """agenteval.toml."""
 
     models: dict[str, ModelEntry] = {}
 
 
 def load_models(roots: Roots) -> Mapping[str, ModelEntry]:
-    """The models of the first agenteval.toml found under `roots`.
+    """Return the models of the first agenteval.toml found under `roots`.
 
     The file binds no key to its URLs: `trust.key_for` asks who confirmed it.
     """
@@ -191,45 +221,40 @@ def load_models(roots: Roots) -> Mapping[str, ModelEntry]:
 def entries_of(root: Path, content: bytes) -> Mapping[str, ModelEntry]:
     """Return the models in the content of a project's agenteval.toml. Raises UsageError."""
     path = root / PROJECT_FILE
-    entries = check(path, parse(path, content), ProjectFile).models
+    entries = check(path, parse(path, content), _ProjectFile).models
     trust.claim(root, content, pairs_of(entries))
     return entries
 
 
 def pairs_of(entries: Mapping[str, ModelEntry]) -> list[trust.Pair]:
-    """Each origin, with the variable whose key would go there."""
-    every = [one for entry in entries.values() for one in entry.per_server]
-    return [(trust.origin_of(one.base_url), one.api_key_env) for one in every]
+    """Return each origin, with the variable whose key would go there."""
+    places = [place for entry in entries.values() for place in entry.per_server]
+    return [(trust.origin_of(place.base_url), place.api_key_env) for place in places]
 
 
-def resolve(
-    name: str,
-    configured: Mapping[str, ModelEntry],
-    base_url: str | None,
-) -> ModelEntry:
-    """The entry to use for `name`; `base_url` (flag or environment) goes before the file's.
+def resolve(name: str, configured: Mapping[str, ModelEntry], base_url: str | None) -> ModelEntry:
+    """Return the entry for `name`; `base_url` (flag or environment) goes before the file's.
 
     Raises UsageError when neither the file nor `base_url` says where the model is served.
     """
     entry = configured.get(name)
-    if entry is None and base_url is None:
+    if base_url is not None:
+        given_entry = at_url(base_url, name)
+        if entry is None:
+            return given_entry
+        return entry.model_copy(update={"base_url": given_entry.base_url})
+    if entry is None:
         known = ", ".join(sorted(configured)) or "none"
         raise UsageError(
             f"no model {name!r} (known: {known}). Say under [models.{name!r}] of an "
             f"{PROJECT_FILE} where it is served, or name a simulated one such as "
             f"{SIMULATED}qwen3.6-35b; `run` and `speed` take --base-url http://HOST:PORT/v1 instead"
         )
-    if base_url is None and entry is not None:
-        return entry
-    return (
-        at_url(str(base_url), name)
-        if entry is None
-        else entry.model_copy(update={"base_url": at_url(str(base_url), name).base_url})
-    )
+    return entry
 
 
 def at_url(base_url: str, model: str) -> ModelEntry:
-    """The entry of a model that no file knows. Raises UsageError for a URL that is none."""
+    """Return the entry of a model that no file knows. Raises UsageError for no URL."""
     try:
         return ModelEntry(base_url=_checked_urls(base_url), model=model)
     except ValueError as error:

@@ -18,11 +18,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agenteval.config.beneath import named, printable, read
+from agenteval.config.beneath import named, printable
 from agenteval.config.files import ARMS, Roots, announce, load_toml, note_hidden, shipped
 from agenteval.config.trust import roots
 from agenteval.dialects.registry import dialects
 from agenteval.errors import UsageError
+from agenteval.host import read_text
 from agenteval.policy.command_lines import Argument, CommandLine, Kind, normalise
 from agenteval.policy.mismatch import mismatch
 from agenteval.policy.policy import Policy
@@ -44,8 +45,6 @@ from agenteval.prompt.prompt import DEFAULT, USUAL, VARIANTS, VERSION, Place, Pr
 from agenteval.sandbox.maker import TemplateError, rules_for
 from agenteval.shell.programs import script_at
 from agenteval.trial.run import OURS
-
-FOLDER = ARMS
 
 
 class _Schema(BaseModel):
@@ -110,9 +109,8 @@ class _File(_Schema):
         unknown = [name for name in self.tools if name not in PARAMETERS]
         if unknown:
             raise ValueError(f"no tools {unknown}. Known: {', '.join(PARAMETERS)}")
-        missing = [
-            name for name in ("bash", "read", "write", *self.extras) if not self.tools.get(name)
-        ]
+        needed = ("bash", "read", "write", *self.extras)
+        missing = [name for name in needed if name not in self.tools]
         if missing:
             raise ValueError(f"tools: {', '.join(missing)} is missing")
         if self.engine and self.engine not in dialects():
@@ -121,8 +119,9 @@ class _File(_Schema):
 
 
 def arms(where: Roots | None = None) -> Mapping[str, Arm]:
-    """All by name; a file of the project goes before ours of its name. Raises UsageError."""
-    return _arms(tuple(roots() if where is None else where))
+    """Return all by name; a project's file goes before ours of its name. Raises UsageError."""
+    folders = roots() if where is None else where
+    return _arms(tuple(folders))
 
 
 @cache
@@ -134,7 +133,7 @@ def _places(where: Roots) -> Mapping[str, tuple[Path, Path] | None]:
     """Return file and root of each arm by its name; None for an arm that has no file."""
     places: dict[str, tuple[Path, Path] | None] = {STRICT.name: None}
     for root in reversed(where):
-        folder = root / FOLDER
+        folder = root / ARMS
         for path in sorted(named(folder, ".toml")):
             name = path.relative_to(folder).with_suffix("").as_posix()
             places[printable(name, path)] = (path, root)
@@ -160,11 +159,14 @@ def _note_hidden(name: str, path: Path) -> None:
     # It is made here and has no file to compare with.
     if name == STRICT.name:
         announce(f"arm {name} is {path}, which hides the one that agenteval has")
-    note_hidden("arm", name, path, shipped() / FOLDER / f"{name}.toml")
+    note_hidden("arm", name, path, shipped() / ARMS / f"{name}.toml")
 
 
 def arm_named(name: str) -> Arm:
-    """An arm, or one with denials of another kind, as in `taught/tools+user`. Raises UsageError."""
+    """Return an arm, or one with denials of another kind, as in `taught/tools+user`.
+
+    Raises UsageError.
+    """
     base, plus, kind = name.partition("+")
     where = roots()
     known = _places(where)
@@ -173,17 +175,16 @@ def arm_named(name: str) -> Arm:
     arm = _read(base, where)
     if not plus:
         return arm
-    for denials in KINDS:
-        if denials != kind:
-            continue
-        if arm.words != OURS:
-            raise UsageError(f"--arm {name}: {base} has denials of its own words; name it alone")
-        return arm.telling(denials)
-    raise UsageError(f"--arm {name}: no kind of denial {kind!r}. Known: {', '.join(KINDS)}")
+    denials = next((each for each in KINDS if each == kind), None)
+    if denials is None:
+        raise UsageError(f"--arm {name}: no kind of denial {kind!r}. Known: {', '.join(KINDS)}")
+    if arm.words != OURS:
+        raise UsageError(f"--arm {name}: {base} has denials of its own words; name it alone")
+    return arm.telling(denials)
 
 
 def judging(arm: Arm, policy: Policy) -> Policy:
-    """The policy as the arm's engine takes it, once it is written in that harness's own format."""
+    """Return the policy as the arm's engine takes it, once written in that harness's format."""
     if not arm.engine or policy.engine is not None:
         return policy
     return _judging(arm.engine, policy)
@@ -196,18 +197,24 @@ def _judging(engine: str, policy: Policy) -> Policy:
         path = Path(folder, "rules.json")
         path.write_text(dialect.write(policy).text, encoding="utf-8")
         theirs = dialect.readers[engine](path)
-    own = replace(theirs, name=policy.name, digest=policy.digest)
-    return replace(own, files=policy.files, stated=policy.stated)
+    return replace(
+        theirs,
+        name=policy.name,
+        digest=policy.digest,
+        files=policy.files,
+        stated=policy.stated,
+    )
 
 
 def spoken(schemas: Sequence[Mapping[str, Any]]) -> Profile:
-    """The profile whose forms these are, or else one of the tools that are recognised."""
+    """Return the profile whose forms these are, or else one of the tools that are recognised."""
     functions = [schema["function"] for schema in schemas]
     for arm in _readable(roots()):
         known = [form.schema()["function"] for form in arm.profile.forms.values()]
         if all(function in known for function in functions):
             return arm.profile
-    return replace(STRICT.profile, forms=recognised(schemas) or STRICT.profile.forms)
+    forms = recognised(schemas) or STRICT.profile.forms
+    return replace(STRICT.profile, forms=forms)
 
 
 def _readable(where: tuple[Path, ...]) -> Iterator[Arm]:
@@ -222,19 +229,25 @@ def _arm(name: str, file: _File) -> Arm:
     for key in ("denied", "denied_path"):
         texts[key] = texts[key] or DENIED[file.denials]
     forms = {tool: _form(form) for tool, form in file.tools.items()}
-    profile = Profile(name, file.version, forms, Texts(**texts), any_case=file.any_case)
+    profile = Profile(
+        name,
+        file.version,
+        forms,
+        Texts(**texts),
+        any_case=file.any_case,
+    )
     cut = Cut(**file.cut.model_dump()) if file.cut else None
     plain = file.model_dump(exclude={"tools", "texts", "any_case", "cut"})
     return Arm(name=name, profile=profile, cut=cut, **plain)
 
 
 def _form(tool: _Tool) -> Form:
-    parameters = tuple(Parameter(**one.model_dump()) for one in tool.parameters)
+    parameters = tuple(Parameter(**each.model_dump()) for each in tool.parameters)
     return Form(tool.name, tool.description.strip(), parameters, tool.whole)
 
 
 def _of_dialect(name: str, profile: Profile) -> Arm:
-    """Names of tools and replies are the program's, what describes the tools is ours.
+    """Return the arm of a dialect: its names of tools and replies, our descriptions of the tools.
 
     Who quotes rules judges by them: a rule that permits what it denies is read nowhere.
     """
@@ -263,9 +276,10 @@ def load_setting(
     place: Place,
     context: str,
 ) -> Setting:
-    """Without a `variant` the arm's own; `context` is a number of tokens, such as 40k or 40k:20.
+    """Return what prompts are made with; without a `variant` the arm's own rules.
 
-    Raises UsageError for what is unknown or no number, and for a template with a fault.
+    `context` is a number of tokens, such as 40k or 40k:20. Raises UsageError for what is unknown or
+    no number, and for a template with a fault.
     """
     chosen = arm_named(arm)
     variant = variant or chosen.rules
@@ -275,7 +289,14 @@ def load_setting(
         rules = _file(Path(variant))
         name = f"{Path(variant).name}/{hashlib.sha256(rules.encode()).hexdigest()[:8]}"
     tokens, denied = _length(context)
-    setting = Setting(chosen, rules, name, place, tokens, denied=denied)
+    setting = Setting(
+        chosen,
+        rules,
+        name,
+        place,
+        tokens,
+        denied=denied,
+    )
     try:
         rules_for(setting, TOOLS)
     except TemplateError as error:
@@ -285,7 +306,7 @@ def load_setting(
 
 def _file(path: Path) -> str:
     try:
-        return read(path).decode("utf-8").strip()
+        return read_text(path).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"--prompt-variant: no variant {str(path)!r} and no such file ({error}). "
@@ -297,27 +318,27 @@ def _length(text: str) -> tuple[int, int]:
     """Return the number of tokens, and how many of 100 calls in them were denied."""
     tokens, with_share, denied = text.lower().partition(":")
     number = tokens.removesuffix("k")
-    if not _whole(number):
+    if not _is_whole(number):
         raise UsageError(
             f"--context: {text!r} is no number of tokens. Give one such as 40k or 8192"
         )
-    share = int(denied) if _whole(denied) else USUAL
-    if with_share and (not _whole(denied) or share > MOST):
+    share = int(denied) if _is_whole(denied) else USUAL
+    if with_share and (not _is_whole(denied) or share > MOST):
         raise UsageError(
             f"--context {text}: behind : stands how many of 100 calls before the task were denied, "
             f"from 0 to {MOST}, as in 40k:20"
         )
     digits = number.lstrip("0") or "0"
-    length = LONGEST + 1
     # Python reads no number of thousands of digits.
-    if len(digits) < 12:
-        length = int(digits) * (1000 if tokens.endswith("k") else 1)
+    length = int(digits) if len(digits) < 12 else LONGEST + 1
+    if tokens.endswith("k"):
+        length *= 1000
     if length > LONGEST:
         raise UsageError(f"--context {text[:40]}: more than any model takes; at most {LONGEST}")
     return length, share
 
 
-def _whole(text: str) -> bool:
+def _is_whole(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
@@ -328,29 +349,26 @@ _SAMPLES = {Kind.INT: "1", Kind.FLOAT: "1.5", Kind.JSON: "{}", Kind.PATH: "file.
 
 
 def usages(text: str) -> list[str]:
-    """The usage lines of scripts: indented lines, and quoted text that says more than a name."""
+    """Return usage lines of scripts: indented ones, and quoted text that says more than a name."""
     lines = [line for line in _INDENTED.findall(text) if _script_at(line) is not None]
     return lines + [part for part in _QUOTED.findall(text) if _goes_on(part)]
 
 
-def fillings(
-    usage: str,
-    line: CommandLine,
-    start: int,
-) -> Iterator[tuple[str, ...]]:
+def _fillings(usage: str, line: CommandLine, start: int) -> Iterator[tuple[str, ...]]:
     """Yield the words of real calls: the shortest, then the whole usage with each alternative.
 
     `line` is what may follow the word before `start`; it says which values fit a placeholder.
     """
     tokens = _TOKEN.findall(usage)
-    short, whole = _words(tokens, optional=False), _words(tokens, optional=True)
+    short = _words(tokens, optional=False)
     yield tuple(_filled(short, line, start, 0))
-    most = max((word.count("|") + 1 for word in whole if not _is_quoted(word)), default=1)
-    for turn in range(most):
+    whole = _words(tokens, optional=True)
+    alternatives = [word.count("|") + 1 for word in whole if not _is_quoted(word)]
+    for turn in range(max(alternatives, default=1)):
         yield tuple(_filled(whole, line, start, turn))
 
 
-def script_of(usage: str) -> tuple[tuple[str, ...], str]:
+def _script_of(usage: str) -> tuple[tuple[str, ...], str]:
     """Return the words before the script of a usage line, and the script."""
     words = _TOKEN.findall(usage)
     at = script_at(words) or 0
@@ -397,7 +415,8 @@ def _filled(
             yield _value(word, option, turn)
             option = option if option.most != 1 else None
         else:
-            argument = next(iter(line.positionals[place : place + 1]), None)
+            is_listed = place < len(line.positionals)
+            argument = line.positionals[place] if is_listed else None
             yield _value(word, argument, turn)
             place += argument is None or argument.most is not None
 
@@ -406,8 +425,9 @@ def _value(word: str, argument: Argument | None, turn: int) -> str:
     if _is_quoted(word):
         return _sample(word[1:-1], argument, turn)
     if "|" in word:
-        return _value(word.split("|")[turn % (word.count("|") + 1)], None, turn)
-    is_placeholder = word.startswith("<") or (word.upper() == word and word.lower() != word)
+        alternatives = word.split("|")
+        return _value(alternatives[turn % len(alternatives)], None, turn)
+    is_placeholder = word.startswith("<") or word.isupper()
     return _sample(word, argument, turn) if is_placeholder else word
 
 
@@ -445,14 +465,9 @@ def prompt_faults(
     yield from _tools(render, tools)
 
 
-def _scripts(
-    prompt: Prompt,
-    policy: Policy,
-    files: Collection[str],
-) -> Iterator[str]:
+def _scripts(prompt: Prompt, policy: Policy, files: Collection[str]) -> Iterator[str]:
     folders = {posixpath.dirname(path) for path in policy.bash.listed}
-    named = dict.fromkeys(_SCRIPT.findall(f"{prompt.system}\n{prompt.task}"))
-    for script in named:
+    for script in dict.fromkeys(_SCRIPT.findall(f"{prompt.system}\n{prompt.task}")):
         if posixpath.dirname(script) not in folders:
             continue
         if script not in files:
@@ -465,12 +480,12 @@ def _scripts(
 
 
 def _usage(usage: str, policy: Policy) -> Iterator[str]:
-    runner, path = script_of(usage)
+    runner, path = _script_of(usage)
     rule = policy.bash.script(runner, path, _ROOT)
     line = rule.line if rule else CommandLine.of()
     if normalise(path, _ROOT) not in policy.bash.listed:
         return  # said already
-    for argv in fillings(usage, line, len(runner) + 1):
+    for argv in _fillings(usage, line, len(runner) + 1):
         if not policy.bash.admits(argv, root=_ROOT):
             hint = mismatch(policy.bash, argv, root=_ROOT).hint
             yield (

@@ -28,6 +28,7 @@ def proofread(folder: Path, scenario: Scenario, world: Path | None) -> None:
 
     Raises UsageError: file, key, what is wrong.
     """
+    path = folder / SCENARIO_FILE
     for seed in range(len(scenario.variants)):
         try:
             image = database(scenario, seed) if world else None
@@ -35,18 +36,17 @@ def proofread(folder: Path, scenario: Scenario, world: Path | None) -> None:
         except WorldError as error:
             raise UsageError(f"{world}: {error}. Mend the script") from error
         except ValueError as error:
-            raise UsageError(f"{folder / SCENARIO_FILE}: {error}") from error
+            raise UsageError(f"{path}: {error}") from error
         if image is not None:
-            _ask_all(folder / SCENARIO_FILE, prompt, image)
-        _ask_for_agents(folder / SCENARIO_FILE, scenario, seed, prompt)
+            _ask_all(path, prompt, image)
+        _ask_for_agents(path, scenario, seed, prompt)
 
 
 def _rendered(folder: Path, scenario: Scenario, seed: int) -> Prompt:
-    path = folder / SCENARIO_FILE
     chosen = variables(scenario, seed)
     named = {"rules": "", **DEFAULT.profile.names(scenario.tools), **chosen}
+    path = folder / INSTRUCTIONS
     try:
-        path = folder / INSTRUCTIONS
         fill(scenario.instructions, named)
         path = folder / SCENARIO_FILE
         return render(scenario, seed)
@@ -56,7 +56,12 @@ def _rendered(folder: Path, scenario: Scenario, seed: int) -> Prompt:
         raise UsageError(f"{folder / INSTRUCTIONS}: {error}") from error
 
 
-def _ask_for_agents(path: Path, scenario: Scenario, seed: int, prompt: Prompt) -> None:
+def _ask_for_agents(
+    path: Path,
+    scenario: Scenario,
+    seed: int,
+    prompt: Prompt,
+) -> None:
     """Render what each sub-agent reads and does, as if it had been started."""
     for number, agent in enumerate(scenario.agents):
         key = f"{path}: agent.{number}"
@@ -66,10 +71,11 @@ def _ask_for_agents(path: Path, scenario: Scenario, seed: int, prompt: Prompt) -
             raise UsageError(f"{key}.spawned: {error}") from error
         if agent.program is not None:
             continue
+        requested_values = {**prompt.variables, **dict.fromkeys(names, 0)}
         try:
-            render_agent(agent, {**prompt.variables, **dict.fromkeys(names, 0)})
+            render_agent(agent, requested_values)
         except TemplateError as error:
-            known = ", ".join(["rules", *prompt.variables, *names])
+            known = ", ".join(["rules", *requested_values])
             raise UsageError(f"{key}: {error}. Known variables: {known}") from error
         except ValueError as error:
             raise UsageError(f"{key}.instructions: {error}") from error

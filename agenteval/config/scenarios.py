@@ -6,10 +6,11 @@ starts with.
 """
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
@@ -38,16 +39,10 @@ WORLD = "world.sql"
 FILES = "files"
 
 
-def load_fixture(
-    scenario: Scenario,
-    seed: int,
-    *,
-    roots: Roots,
-) -> Mapping[str, bytes]:
-    """Relative path to content: fixtures/NAME/files, and the database that world.sql makes.
+def load_fixture(scenario: Scenario, seed: int, *, roots: Roots) -> Mapping[str, bytes]:
+    """Return fixtures/NAME/files, and the database that world.sql makes: relative path to content.
 
-    `roots` are the folders to look in, as `config.roots.roots` gives them. The same seed gives the
-    same bytes. Raises UsageError.
+    The same seed gives the same bytes. Raises UsageError.
     """
     folder, root = _folder(scenario, roots)
     content = dict(_files(folder / FILES, root))
@@ -83,7 +78,7 @@ def check_scripts(
 
 
 def _folder(scenario: Scenario, roots: Roots) -> tuple[Path, Path]:
-    """The fixture's folder, and the root that it lies in."""
+    """Return the fixture's folder, and the root that it lies in."""
     fixture_names: set[str] = set()
     for root in roots:
         folder = root / FIXTURES / scenario.fixture
@@ -110,22 +105,20 @@ def _files(folder: Path, root: Path) -> Mapping[str, bytes]:
         except OSError as error:
             raise UsageError(f"{error.filename or folder}: cannot be read ({error})") from error
     files = _READ[folder]
-    while sum(map(_size, _READ.values())) > _KEPT:
-        del _READ[next(iter(_READ))]
+    sizes = {path: sum(map(len, contents.values())) for path, contents in _READ.items()}
+    while sum(sizes.values()) > _KEPT:
+        oldest = next(iter(sizes))
+        del _READ[oldest], sizes[oldest]
     return files
 
 
-def _size(files: Mapping[str, bytes]) -> int:
-    return sum(map(len, files.values()))
-
-
 def _find_world(fixture: str, roots: Roots) -> tuple[Path | None, Path]:
-    """The script that makes the fixture's database, and the root that it lies in.
+    """Return the script that makes the fixture's database, and the root that it lies in.
 
     None when the fixture brings a database as a file.
     """
-    places = ((root / FIXTURES / fixture / WORLD, root) for root in roots)
-    for path, root in places:
+    for root in roots:
+        path = root / FIXTURES / fixture / WORLD
         if os.path.lexists(path):
             _note_hidden(fixture, path.parent)
             return path, root
@@ -137,7 +130,8 @@ def _note_hidden(name: str, folder: Path) -> None:
 
 
 def _is_inside(path: str) -> str:
-    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts:
         raise ValueError(
             "must be a path inside the workspace or the scenario, such as data/world.db"
         )
@@ -147,28 +141,32 @@ def _is_inside(path: str) -> str:
 
 
 Inside = Annotated[str, AfterValidator(_is_inside)]
+_Part = TypeVar("_Part")
 Tool = Literal["bash", "read", "write"]
 
 _AgentName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
 _Few = Annotated[int, Field(ge=1, le=32)]
 _NEEDS = {"fixed": ("program",), "model": ("instructions", "policy", "tools", "solution")}
 
-_STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 _Text = Annotated[str, Field(min_length=1)]
 
 
-class _StepSchema(BaseModel):
-    model_config = _STRICT
+class _Schema(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+    )
 
+
+class _StepSchema(_Schema):
     tool: _Text
     arguments: dict[str, Any]
 
 
-class _AgentSchema(BaseModel):
+class _AgentSchema(_Schema):
     """A sub-agent that the served model plays, or a program that stands for one."""
-
-    model_config = _STRICT
 
     name: _AgentName
     spawned: _Text
@@ -191,14 +189,12 @@ class _AgentSchema(BaseModel):
         return self
 
 
-class _SpawnSchema(BaseModel):
-    model_config = _STRICT
-
+class _SpawnSchema(_Schema):
     depth: _Few = 2
     count: _Few = 8
 
 
-def agents(
+def _agents(
     path: Path,
     schemas: Sequence[_AgentSchema],
     text: Callable[[str, str], str],
@@ -231,12 +227,9 @@ def _check_tools(
             )
 
 
-def _spawn_limits(schema: _SpawnSchema) -> SpawnLimits:
-    return SpawnLimits(schema.depth, schema.count)
-
-
 def _agent(schema: _AgentSchema, text: Callable[[str, str], str]) -> Agent:
-    program, instructions = None, ""
+    program = None
+    instructions = ""
     if schema.program:
         code = text(schema.program, f"agent {schema.name!r} is played by it")
         program = CodeTest(schema.name, code)
@@ -248,38 +241,35 @@ def _agent(schema: _AgentSchema, text: Callable[[str, str], str]) -> Agent:
         instructions=instructions,
         policy=schema.policy,
         tools=tuple(schema.tools),
-        solution=_steps(schema.solution),
+        solution=_from_schemas(Step, schema.solution),
         closing=schema.closing,
         max_turns=schema.max_turns,
         program=program,
     )
 
 
-def _steps(schemas: Sequence[_StepSchema]) -> tuple[Step, ...]:
-    return tuple(Step(**schema.model_dump()) for schema in schemas)
+def _from_schemas(kind: type[_Part], schemas: Iterable[_Schema]) -> tuple[_Part, ...]:
+    """Return what schemas of the same fields describe."""
+    return tuple(kind(**schema.model_dump()) for schema in schemas)
 
 
-WORDS = "words.toml"
 _WordLists = Mapping[str, tuple[str, ...]]
-_Word = Annotated[str, Field(min_length=1)]
 
 
-class _DrawSchema(BaseModel):
+class _DrawSchema(_Schema):
     """`{ from, to }` of whole numbers or days, or `{ of }` with an optional `count`."""
-
-    model_config = _STRICT
 
     low: int | str | None = Field(default=None, alias="from")
     high: int | str | None = Field(default=None, alias="to")
-    of: list[str | int] | _Word | None = None
+    of: list[str | int] | _Text | None = None
     count: PositiveInt | None = None
 
     @model_validator(mode="after")
     def _is_one_kind(self) -> Self:
-        ranged = self.low is not None and self.high is not None and self.of is None
-        if ranged and self.count is None:
+        bounds = [bound for bound in (self.low, self.high) if bound is not None]
+        if len(bounds) == 2 and self.of is None and self.count is None:
             self._check_range()
-        elif self.of is None or self.low is not None or self.high is not None:
+        elif self.of is None or bounds:
             raise ValueError(
                 "give `from` and `to` (whole numbers, or days as YYYY-MM-DD), or `of` (a list, or "
                 "the name of a word list), with `count` for a list of different ones"
@@ -289,53 +279,51 @@ class _DrawSchema(BaseModel):
     def _check_range(self) -> None:
         low, high = self.low, self.high
         if isinstance(low, str) and isinstance(high, str):
-            low, high = date.fromisoformat(low).toordinal(), date.fromisoformat(high).toordinal()
+            low = date.fromisoformat(low).toordinal()
+            high = date.fromisoformat(high).toordinal()
         if not isinstance(low, int) or not isinstance(high, int):
             raise ValueError("`from` and `to` are two whole numbers or two days")  # noqa: TRY004 -- pydantic's way
         if low > high:
             raise ValueError("`from` is above `to`")
 
 
-class _Words(BaseModel):
-    model_config = _STRICT
-
-    words: dict[str, Annotated[list[_Word], Field(min_length=1)]]
+class _Words(_Schema):
+    words: dict[str, Annotated[list[_Text], Field(min_length=1)]]
 
 
 def _load_words(places: Roots) -> _WordLists:
-    """The lists of every words.toml in `places`; the first place that has a list wins.
+    """Return the lists of every words.toml in `places`; the first place that has a list wins.
 
     Raises UsageError.
     """
     word_lists: dict[str, tuple[str, ...]] = {}
-    for place in places:
-        path = place / WORDS
+    for place in reversed(places):
+        path = place / "words.toml"
         if os.path.lexists(path):
             lists = check(path, {"words": read_toml(path, place.parent)}, _Words).words
-            word_lists = {name: tuple(words) for name, words in lists.items()} | word_lists
+            word_lists |= {name: tuple(words) for name, words in lists.items()}
     return word_lists
 
 
-def draw(schema: _DrawSchema, words: _WordLists) -> Draw:
-    """Raises ValueError when a word list is unknown or shorter than the count."""
+def _draw(schema: _DrawSchema, words: _WordLists) -> Draw:
+    """Return what a schema draws. Raises ValueError for an unknown or too short word list."""
     if schema.of is None:
         low, high = schema.low, schema.high
         if isinstance(low, int) and isinstance(high, int):
             return Whole(low, high)
         return Day(str(low), str(high))
-    if not isinstance(schema.of, str):
-        items: tuple[str | int, ...] = tuple(schema.of)
-    elif schema.of in words:
-        items = words[schema.of]
-    else:
-        known = ", ".join(sorted(words)) or "none"
-        raise ValueError(f"no word list {schema.of!r}. Known: {known}")
-    if len(items) < (schema.count or 1):
-        raise ValueError(f"{schema.count or 1} of a list of {len(items)}")
-    return Pick(items, schema.count or 0)
+    items: Sequence[str | int] = schema.of
+    if isinstance(items, str):
+        if items not in words:
+            known = ", ".join(sorted(words)) or "none"
+            raise ValueError(f"no word list {items!r}. Known: {known}")
+        items = words[items]
+    least = schema.count or 1
+    if len(items) < least:
+        raise ValueError(f"{least} of a list of {len(items)}")
+    return Pick(tuple(items), schema.count or 0)
 
 
-FOLDER = SCENARIOS
 # Of a usual limit: a scenario may be a stranger's.
 _MOST_TIMES = 16
 
@@ -349,36 +337,24 @@ def _checked(name: str) -> str:
 _CheckedName = Annotated[str, Field(min_length=1), AfterValidator(_checked)]
 
 
-class _CheckSchema(BaseModel):
-    model_config = _STRICT
-
+class _CheckSchema(_Schema):
     name: _CheckedName
     query: _Text
     expect: str | int | float
 
 
-def _checks(schemas: Sequence[_CheckSchema]) -> tuple[Check, ...]:
-    return tuple(Check(**schema.model_dump()) for schema in schemas)
-
-
-class _TraceSchema(BaseModel):
-    model_config = _STRICT
-
+class _TraceSchema(_Schema):
     name: _CheckedName
     calls: Annotated[list[_Text], Field(min_length=1)]
 
 
-class _TestSchema(BaseModel):
-    model_config = _STRICT
-
+class _TestSchema(_Schema):
     name: _CheckedName
     python: Annotated[Inside, Field(min_length=1)]
 
 
-class _ScenarioSchema(BaseModel):
+class _ScenarioSchema(_Schema):
     """The keys of scenario.toml; scenarios/README.md explains each."""
-
-    model_config = _STRICT
 
     title: _CheckedName
     policy: Annotated[Inside, Field(min_length=1)]
@@ -402,19 +378,14 @@ class _ScenarioSchema(BaseModel):
     limits: dict[str, int | float] = {}
 
 
-def load_scenarios(
-    targets: Sequence[str],
-    *,
-    roots: Roots,
-) -> tuple[Scenario, ...]:
-    """The scenarios that `targets` name, each once, in that order.
+def load_scenarios(targets: Sequence[str], *, roots: Roots) -> tuple[Scenario, ...]:
+    """Return the scenarios that `targets` name, each once, in that order.
 
     A target is a folder that holds scenarios at any depth, the folder of one scenario, or a name
-    or group below scenarios/ in one of `roots`, as `config.roots.roots` gives them, with or without
-    that folder's name; without any target, everything below the first scenarios/ there is. Raises
-    UsageError.
+    or group below scenarios/ in one of `roots`, with or without that folder's name; without any
+    target, everything below the first scenarios/ there is. Raises UsageError.
     """
-    places = [root / FOLDER for root in roots]
+    places = [root / SCENARIOS for root in roots]
     chosen: dict[str, Path] = {}
     for target in targets or [str(first(places))]:
         for name, folder in find(target, places):
@@ -432,24 +403,30 @@ def load_scenarios(
 HOLDS = "It holds what the model reads, under `# System` and `# Task`"
 
 
-def _load_scenario(folder: Path, name: str, words: _WordLists, roots: Roots) -> Scenario:
+def _load_scenario(
+    folder: Path,
+    name: str,
+    words: _WordLists,
+    roots: Roots,
+) -> Scenario:
     """Raises UsageError: one line with the file, the key and what was expected there."""
     path, base = folder / SCENARIO_FILE, _base(folder, roots)
     schema = load_toml(path, _ScenarioSchema, base)
     world, root = _world(path, schema, roots)
+    text = partial(_neighbour, folder, base)
     scenario = Scenario(
         name=name,
-        instructions=_text(folder / INSTRUCTIONS, HOLDS, base),
+        instructions=text(INSTRUCTIONS, HOLDS),
         title=schema.title,
         policy=schema.policy,
         fixture=schema.fixture,
         tools=tuple(schema.tools),
         database=schema.database,
-        goal=_checks(schema.goal),
-        solution=_steps(schema.solution),
-        another=_steps(schema.another),
-        handshake=_checks(schema.handshake),
-        tests=tuple(_test(folder, test, base) for test in schema.test),
+        goal=_from_schemas(Check, schema.goal),
+        solution=_from_schemas(Step, schema.solution),
+        another=_from_schemas(Step, schema.another),
+        handshake=_from_schemas(Check, schema.handshake),
+        tests=tuple(_test(test, text) for test in schema.test),
         traces=tuple(Trace(trace.name, tuple(trace.calls)) for trace in schema.trace),
         variants=tuple(schema.variant) or ({},),
         draws=_draws(path, schema, words),
@@ -457,10 +434,8 @@ def _load_scenario(folder: Path, name: str, words: _WordLists, roots: Roots) -> 
         words=words,
         world=_text(world, "It makes the world's database", root) if world else "",
         invites=tuple(schema.invites),
-        agents=agents(
-            path, schema.agent, lambda name, purpose: _text(folder / name, purpose, base)
-        ),
-        spawn=_spawn_limits(schema.spawn),
+        agents=_agents(path, schema.agent, text),
+        spawn=SpawnLimits(**schema.spawn.model_dump()),
         closing=schema.closing or 0,
         max_turns=schema.max_turns,
         limits=_limits(path, schema.limits),
@@ -470,11 +445,7 @@ def _load_scenario(folder: Path, name: str, words: _WordLists, roots: Roots) -> 
     return scenario
 
 
-def _world(
-    path: Path,
-    schema: _ScenarioSchema,
-    roots: Roots,
-) -> tuple[Path | None, Path]:
+def _world(path: Path, schema: _ScenarioSchema, roots: Roots) -> tuple[Path | None, Path]:
     """Return the script of the scenario's database, if it has one, and the root that it lies in."""
     script, root = _find_world(schema.fixture, roots)
     asking = "ask" if schema.ask else "agent" if schema.agent else ""
@@ -486,15 +457,18 @@ def _world(
     return script, root
 
 
-def _test(folder: Path, test: _TestSchema, base: Path) -> CodeTest:
-    return CodeTest(
-        test.name, _text(folder / test.python, f"test {test.name!r} is made of it", base)
-    )
+def _test(test: _TestSchema, text: Callable[[str, str], str]) -> CodeTest:
+    return CodeTest(test.name, text(test.python, f"test {test.name!r} is made of it"))
 
 
 def _base(folder: Path, roots: Roots) -> Path:
     """Return the folder beneath which a scenario's files are read: its project, else its own."""
     return next((root for root in roots if folder.is_relative_to(root)), folder)
+
+
+def _neighbour(folder: Path, base: Path, name: str, purpose: str) -> str:
+    """Return the text of a file in the folder of a scenario, which is read beneath `base`."""
+    return _text(folder / name, purpose, base)
 
 
 def _text(path: Path, purpose: str, base: Path) -> str:
@@ -508,7 +482,7 @@ def _draws(path: Path, schema: _ScenarioSchema, words: _WordLists) -> dict[str, 
     draws = {}
     for name, drawn in schema.draw.items():
         try:
-            draws[name] = draw(drawn, words)
+            draws[name] = _draw(drawn, words)
         except ValueError as error:
             raise UsageError(f"{path}: draw.{name}: {error}") from error
     return draws
@@ -520,8 +494,9 @@ def _limits(path: Path, limits: dict[str, int | float]) -> Limits:
     for key, value in limits.items():
         if key not in limit_fields:
             raise UsageError(f"{path}: limits.{key}: no such key. Known: {', '.join(limit_fields)}")
-        if not value > 0 or (isinstance(value, float) and limit_fields[key].type is int):
-            raise UsageError(f"{path}: limits.{key}: must be a {limit_fields[key].type} above 0")
+        kind = limit_fields[key].type
+        if not value > 0 or (isinstance(value, float) and kind is int):
+            raise UsageError(f"{path}: limits.{key}: must be a {kind} above 0")
         most = _MOST_TIMES * getattr(usual, key)
         if value > most:
             raise UsageError(f"{path}: limits.{key}: {value} is above {most}, the most there is")

@@ -14,17 +14,16 @@ uses or crosses a folder that somebody else owns or can write, as git's does sin
 import fcntl
 import hashlib
 import os
-import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from agenteval.config.beneath import TEXT, named, printable
+from agenteval.config.beneath import named, printable
 from agenteval.config.files import (
     ARMS,
     GATE_FILE,
@@ -43,6 +42,7 @@ from agenteval.config.files import (
     stranger,
 )
 from agenteval.errors import AgentevalError, UntrustedError, UsageError, unwritten
+from agenteval.host import read_bytes
 from agenteval.trial.text import as_word, is_legible
 
 # Belongs to each URL that the user names himself.
@@ -83,7 +83,7 @@ _claims: dict[Pair, _Claim] = {}
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of a URL, written in one way. Raises ValueError."""
+    """Return scheme, host and port of a URL, written in one way. Raises ValueError."""
     parts = urlsplit(url)
     if parts.scheme not in _PORTS or not parts.hostname:
         raise ValueError(url)
@@ -92,20 +92,25 @@ def origin_of(url: str) -> str:
 
 
 def bind(urls: str, variable: str = USUAL_KEY) -> None:
-    """The user names these URLs, apart by blanks: the key of the variable may go there."""
-    _bound_pairs.update((origin_of(url), variable) for url in urls.split() if _is_url(url))
+    """Note that the user names these URLs, apart by blanks: the variable's key may go there."""
+    _bound_pairs.update(_pairs(urls, variable))
+
+
+def _pairs(urls: str, variable: str) -> set[Pair]:
+    return {(origin_of(url), variable) for url in urls.split() if _is_url(url)}
 
 
 def _is_url(url: str) -> bool:
     try:
-        return bool(origin_of(url))
-    # Which is told where the URL is used.
+        origin_of(url)
+    # Which is said where the URL is used.
     except ValueError:
         return False
+    return True
 
 
 def claim(project: Path, content: bytes, pairs: Iterable[Pair]) -> None:
-    """A project's agenteval.toml, with this content, names the pairs; that binds nothing yet."""
+    """Note that a project's file, with this content, names the pairs; that binds nothing yet."""
     _claims.update(dict.fromkeys(pairs, _Claim(project, content)))
 
 
@@ -118,13 +123,14 @@ def key_for(variable: str, url: str) -> str:
     key = os.environ.get(variable, "").strip()
     if not key or may_send(variable, url):
         return key
-    origin, project_claim = origin_of(url), _claims.get((origin_of(url), variable))
+    origin = origin_of(url)
     if (origin, USUAL_KEY) in _user_pairs() and variable != USUAL_KEY:
         announce(
             f"{variable} is not sent to {origin}: {_whose(variable)} names that variable, and "
             f"nobody confirmed it; `agenteval trust` does"
         )
         return ""
+    project_claim = _claims.get((origin, variable))
     if project_claim:
         raise _refusal(project_claim, variable, origin)
     raise UsageError(
@@ -136,8 +142,9 @@ def key_for(variable: str, url: str) -> str:
 
 def _refusal(project_claim: _Claim, variable: str, origin: str) -> UntrustedError:
     """One line: what, where, and how to allow it."""
-    project, content = project_claim.project, project_claim.content
-    folder, pin = as_word(str(project)), digest(project, content)
+    project = project_claim.project
+    folder = as_word(str(project))
+    pin = digest(project, project_claim.content)
     return UntrustedError(
         f"{project / PROJECT_FILE}: wants the key in {variable} sent to {origin}, and you have "
         f"not confirmed that; nothing was sent. Look at it: agenteval doctor --project {folder}; "
@@ -164,21 +171,23 @@ def may_send(variable: str, url: str) -> bool:
 def _user_pairs() -> set[Pair]:
     """Return the pairs that the user bound in this process and in its environment."""
     urls = " ".join(os.environ.get(name, "") for name in URL_VARIABLES)
-    return _bound_pairs | {(origin_of(url), USUAL_KEY) for url in urls.split() if _is_url(url)}
+    return _bound_pairs | _pairs(urls, USUAL_KEY)
 
 
 def _is_of_trusted(variable: str) -> bool:
     """Return True if a confirmed project names the variable, for a URL of the user's."""
-    return any(
-        is_trusted(one.project, one.content)
-        for (_, name), one in list(_claims.items())
-        if name == variable
-    )
+    return any(is_trusted(each.project, each.content) for each in _claims_of(variable))
 
 
 def _whose(variable: str) -> str:
-    files = [one.project / PROJECT_FILE for (_, name), one in _claims.items() if name == variable]
-    return str(files[0]) if files else "no configuration of yours"
+    """Return the file that names the variable."""
+    for project_claim in _claims_of(variable):
+        return str(project_claim.project / PROJECT_FILE)
+    return "no configuration of yours"
+
+
+def _claims_of(variable: str) -> list[_Claim]:
+    return [project_claim for (_, name), project_claim in _claims.items() if name == variable]
 
 
 def is_trusted(project: Path, content: bytes | None = None) -> bool:
@@ -189,11 +198,12 @@ def is_trusted(project: Path, content: bytes | None = None) -> bool:
     if str(project) in pins:
         return True
     confirmed_digest = load_record().projects.get(str(project))
-    return bool(pins or confirmed_digest) and digest(project, content) in {*pins, confirmed_digest}
+    digests = {*pins, confirmed_digest} - {None}
+    return bool(digests) and digest(project, content) in digests
 
 
 def _pinned_projects() -> frozenset[str]:
-    """The digests and folders in AGENTEVAL_TRUST. Raises UsageError for what is neither."""
+    """Return the digests and folders in AGENTEVAL_TRUST. Raises UsageError for what is neither."""
     words = os.environ.get(VARIABLE, "").replace(",", " ").split()
     for word in words:
         if not word.startswith("sha256:") and not Path(word).is_absolute():
@@ -201,50 +211,46 @@ def _pinned_projects() -> frozenset[str]:
                 f"{VARIABLE}={word}: neither a digest (sha256:...) nor an absolute path; "
                 "`agenteval doctor --project` prints the digest of a project"
             )
-    return frozenset(os.path.realpath(one) if one.startswith("/") else one for one in words)
+    digests = [word for word in words if not word.startswith("/")]
+    folders = [os.path.realpath(word) for word in words if word.startswith("/")]
+    return frozenset((*digests, *folders))
 
 
 def digest(project: Path, content: bytes | None = None) -> str:
-    """`sha256:` of all that sends or allows: agenteval.toml, gate.toml, allow lists and arms.
+    """Return `sha256:` of all that sends or allows.
 
-    `content` stands for that of agenteval.toml. Raises UsageError for more than can be looked at.
+    That is agenteval.toml, gate.toml, allow lists and arms. `content` stands for that of the first.
+    Raises UsageError for more than can be looked at.
     """
     parts = hashlib.sha256()
     for number, path in enumerate(_files(project)):
+        if number >= MOST:
+            raise UsageError(f"{path}: the project is too large to be confirmed: remove this file")
         is_read = content is not None and path == project / PROJECT_FILE
         whole = content if is_read and content is not None else _content(path)
-        if number >= MOST or len(whole) > TEXT:
-            raise UsageError(f"{path}: the project is too large to be confirmed: remove this file")
         name = os.fsencode(path.relative_to(project))
         parts.update(b"%d %d " % (len(name), len(whole)) + name + whole)
     return f"sha256:{parts.hexdigest()}"
 
 
 def _files(project: Path) -> Iterator[Path]:
-    yield from (
-        path for name in (PROJECT_FILE, GATE_FILE) if os.path.lexists(path := project / name)
-    )
+    for name in (PROJECT_FILE, GATE_FILE):
+        if os.path.lexists(project / name):
+            yield project / name
     for folder in (project / LISTS, project / ARMS):
         yield from sorted(islice(named(folder, ".toml"), MOST + 1))
 
 
 def _content(path: Path) -> bytes:
-    """Return at most `TEXT` + 1 bytes of a regular file; nothing of a device or a pipe."""
+    """Return the bytes of a regular file; nothing of a device or a pipe."""
     try:
-        with open(path, "rb", opener=_open_at_once) as file:
-            is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-            return file.read(TEXT + 1) if is_file else b""
+        return read_bytes(path) if path.is_file() else b""
     except OSError:
         return b""
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    # A pipe would be waited for.
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
-
-
 def user_file() -> Path | None:
-    """`$XDG_CONFIG_HOME/agenteval/trust.toml`; None where no absolute path is known for it."""
+    """Return `$XDG_CONFIG_HOME/agenteval/trust.toml`; None if no absolute path is known for it."""
     config_home = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     # XDG: a relative one, which would be a project's, does not count.
     if config_home.is_absolute():
@@ -260,12 +266,11 @@ def load_record() -> Record:
     """
     path = user_file()
     try:
-        is_there = path is not None and path.is_file()
+        if path is None or not path.is_file():
+            return Record()
     # As after `su`, where HOME is still another user's.
     except PermissionError:
         announce(f"{path}: not used, as it cannot be read: set HOME to a folder of yours")
-        return Record()
-    if path is None or not is_there:
         return Record()
     for place in (path.parent, path):
         if reason := stranger(place):
@@ -275,7 +280,8 @@ def load_record() -> Record:
     _check(path, tables)
     # A person leaves the usual port away.
     for name in ("origins", "runs"):
-        tables[name] = {_origin(path, url): names for url, names in tables.get(name, {}).items()}
+        urls = tables.get(name, {})
+        tables[name] = {_origin(path, url): variables for url, variables in urls.items()}
     return Record(**tables)
 
 
@@ -287,21 +293,20 @@ def _origin(path: Path, url: str) -> str:
 
 
 def _check(path: Path, tables: Mapping[str, Any]) -> None:
-    """Raises UsageError for what is no file of ours."""
+    """Raise UsageError for what is no file of ours."""
     known = tuple(Record.__dataclass_fields__)
     for name, table in tables.items():
         if name not in known or not isinstance(table, dict):
             raise UsageError(f"{path}: {name}: expected tables of {', '.join(known)}")
         for key, value in table.items():
-            is_text = isinstance(value, str)
-            is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
-            if not (is_text if name == "projects" else is_list):
+            texts = [value] if name == "projects" else value
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
                 raise UsageError(f"{path}: {name}.{key}: expected text, in a list but of projects")
 
 
 @contextmanager
 def _changed_record() -> Iterator[dict[str, dict[str, Any]]]:
-    """The tables of the user's own file, to be changed, and written behind that.
+    """Yield the tables of the user's own file, to be changed, and written behind that.
 
     One process after the other: of two at once, one would bring back what the other took out.
     Raises UsageError.
@@ -310,13 +315,17 @@ def _changed_record() -> Iterator[dict[str, dict[str, Any]]]:
     if path is None:
         raise UsageError("XDG_CONFIG_HOME: set it, or HOME, to an absolute path of yours")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(
+            mode=0o700,
+            parents=True,
+            exist_ok=True,
+        )
         with path.with_suffix(".lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             record = load_record()
-            tables = {name: dict(getattr(record, name)) for name in Record.__dataclass_fields__}
+            tables = asdict(record)
             yield tables
-            if tables != {name: dict(getattr(record, name)) for name in tables}:
+            if tables != asdict(record):
                 _write(path, tables)
     except OSError as error:
         raise unwritten(str(path), error, "set XDG_CONFIG_HOME to a folder of yours") from error
@@ -326,7 +335,8 @@ def _write(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the user's own file, mode 600. Raises OSError."""
     import tomli_w  # noqa: PLC0415 -- start-up: few commands write it
 
-    content = tomli_w.dumps({name: table for name, table in tables.items() if table}).encode()
+    filled_tables = {name: table for name, table in tables.items() if table}
+    content = tomli_w.dumps(filled_tables).encode()
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:  # of mode 600
         file.write(content)
     Path(file.name).replace(path)
@@ -377,17 +387,17 @@ class Search(NamedTuple):
 
 
 def roots(start: Path | None = None) -> tuple[Path, ...]:
-    """The folders to look in: first the project around `start` (default: here), then the shipped.
+    """Return the folders to look in: the project around `start` (default: here), then the shipped.
 
     One line on standard error names a project above this folder, and one that is passed over.
     """
     here = (start or working_folder()).resolve()
     search = find_project(here)
     if search.refused:
+        folder = as_word(str(search.refused))
         announce(
             f"{search.refused}: passed over, as {search.reason}. Look at it: agenteval doctor "
-            f"--project {as_word(str(search.refused))}; to use it: agenteval trust "
-            f"{as_word(str(search.refused))}"
+            f"--project {folder}; to use it: agenteval trust {folder}"
         )
     if start is None and search.project not in {None, here}:
         announce(f"the project is {search.project}, whose {PROJECT_FILE} is the nearest upwards")
@@ -395,7 +405,7 @@ def roots(start: Path | None = None) -> tuple[Path, ...]:
 
 
 def working_folder() -> Path:
-    """Raises UsageError where it was removed."""
+    """Return this folder. Raises UsageError where it was removed."""
     try:
         return Path.cwd()
     except FileNotFoundError as error:
@@ -403,7 +413,7 @@ def working_folder() -> Path:
 
 
 def find_project(here: Path) -> Search:
-    """The nearest folder upwards from `here`, a resolved path, that holds an agenteval.toml.
+    """Return the nearest folder upwards from `here`, a resolved path, that holds an agenteval.toml.
 
     Else `here` itself. The search ends at the root of a repository, at the home folder, at another
     file system, and before a folder or file that is another user's.
@@ -426,8 +436,8 @@ def find_project(here: Path) -> Search:
 
 def _is_repository(folder: Path) -> bool:
     """Return True for the root of a repository, of a work tree or a submodule, or a bare one."""
-    has_bare = (os.path.lexists(folder / name) for name in ("HEAD", "objects", "refs"))
-    return os.path.lexists(folder / ".git") or all(has_bare)
+    is_bare = all(os.path.lexists(folder / name) for name in ("HEAD", "objects", "refs"))
+    return is_bare or os.path.lexists(folder / ".git")
 
 
 def _passed_over(here: Path, folder: Path, reason: str) -> Search:
@@ -463,7 +473,7 @@ def _foreign(path: Path, device: int | None = None) -> str:
 
 
 def find_rules(roots: Roots) -> Path:
-    """The first gate.toml under `roots`; the last of them is what agenteval ships."""
+    """Return the first gate.toml under `roots`; the last of them is what agenteval ships."""
     path = next(root / GATE_FILE for root in roots if os.path.lexists(root / GATE_FILE))
     note_hidden("the gate's rules", GATE_FILE, path, shipped() / GATE_FILE)
     return path
@@ -473,7 +483,7 @@ SCENARIO_FILE = "scenario.toml"
 
 
 def first(places: Roots) -> Path:
-    """The first place that is there. Raises UsageError when none is."""
+    """Return the first place that is there. Raises UsageError when none is."""
     for place in places:
         if is_folder(place):
             return place
@@ -481,15 +491,12 @@ def first(places: Roots) -> Path:
 
 
 def find(target: str, places: Roots) -> Iterator[tuple[str, Path]]:
-    """Name and folder of every scenario that a target means. Raises UsageError if it means none."""
+    """Yield name and folder of every scenario that a target means. Raises UsageError for none."""
     starts = _starts(target, places)
     for start in starts:
-        folders = sorted(
-            {file.parent for file in named(start, SCENARIO_FILE) if file.name == SCENARIO_FILE}
-        )
-        if folders:
+        if folders := _scenario_folders(start):
             base = _base(start, places)
-            scenario_folders = [(_name(folder, base), folder) for folder in folders]
+            scenario_folders = [(_name(folder, base), folder) for folder in sorted(folders)]
             _note_hidden_scenarios(scenario_folders, base)
             yield from scenario_folders
             return
@@ -499,15 +506,18 @@ def find(target: str, places: Roots) -> Iterator[tuple[str, Path]]:
                 f"{start}: no {SCENARIO_FILE} in it or below it. Name a folder of scenarios"
             )
     scenario_names = sorted(
-        _name(file.parent, place.resolve())
-        for place in places
-        for file in named(place, SCENARIO_FILE)
-        if file.name == SCENARIO_FILE
+        _name(folder, place.resolve()) for place in places for folder in _scenario_folders(place)
     )
     raise UsageError(
         f"no scenario or folder {target!r} in {_listed(places)}. "
         f"Known: {', '.join(scenario_names) or 'none'}"
     )
+
+
+def _scenario_folders(start: Path) -> set[Path]:
+    """Return the folders of the scenarios in a folder or below it."""
+    files = named(start, SCENARIO_FILE)
+    return {file.parent for file in files if file.name == SCENARIO_FILE}
 
 
 def _starts(target: str, places: Roots) -> Roots:
@@ -523,18 +533,21 @@ def _starts(target: str, places: Roots) -> Roots:
 def _note_hidden_scenarios(scenario_folders: Sequence[tuple[str, Path]], base: Path) -> None:
     ours = shipped() / SCENARIOS
     hiding_names = [name for name, folder in scenario_folders if is_hiding(folder, ours / name)]
-    if hiding_names:
-        names = ", ".join(hiding_names[:3]) + (
-            f" and {len(hiding_names) - 3} more" if hiding_names[3:] else ""
-        )
-        announce(f"scenario {names} is of {base}, which hides the shipped ones of these names")
+    if not hiding_names:
+        return
+    names = ", ".join(hiding_names[:3])
+    if hiding_names[3:]:
+        names += f" and {len(hiding_names) - 3} more"
+    announce(f"scenario {names} is of {base}, which hides the shipped ones of these names")
 
 
 def _by_path(target: str, places: Roots) -> Iterator[Path]:
-    """`scenarios/` and what is below it, where the folder here has none, as in an empty project."""
+    """Yield `scenarios/` and what is below it, where the folder here has none."""
     path = Path(target)
     if not is_folder(path) and ".." not in path.parts:
-        yield from (place.parent / path for place in places if path.parts[:1] == (place.name,))
+        for place in places:
+            if path.parts[:1] == (place.name,):
+                yield place.parent / path
 
 
 def _base(start: Path, places: Roots) -> Path:

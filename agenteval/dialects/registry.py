@@ -14,11 +14,11 @@ import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import msgspec
 
@@ -47,12 +47,13 @@ _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 
 def load_table(file: str, schema: type[_Table]) -> _Table:
     """Return one of our own TOML files, named from this folder, as the type that it must have."""
-    return msgspec.toml.decode(Path(__file__).parent.joinpath(file).read_bytes(), type=schema)
+    path = Path(__file__).parent / file
+    return msgspec.toml.decode(path.read_bytes(), type=schema)
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """A file that can't be read is the user's error, which names it."""
+    """Raise an error of reading as the user's, which names the file."""
     try:
         yield
     except OSError as error:
@@ -61,12 +62,17 @@ def naming(path: Path) -> Iterator[None]:
         raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from error
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file, as `json_with_comments` does."""
+    return json_with_comments(path, read_text(path, encoding="utf-8-sig"))
+
+
 def json_with_comments(path: Path, text: str) -> dict[str, Any]:
-    """The object in a JSON file that may hold comments and trailing commas."""
+    """Return the object in a JSON text with comments and trailing commas. Raises UsageError."""
     if not text.strip():
         raise UsageError(f"{path}: is empty: expected an object, at least {{}}")
     for ignored in (_COMMENT, _TRAILING_COMMA):
-        text = ignored.sub(lambda found: found[1] or "", text)
+        text = ignored.sub(lambda match: match[1] or "", text)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -79,14 +85,24 @@ def wrong(where: Path | str, expected: str, value: Any) -> UsageError:
     return UsageError(f"{where}: expected {expected}, got {SHORT.repr(value)}")
 
 
-def texts_at(where: str, value: Any, what: str) -> list[str]:
-    """Return a value that must be a list of texts. Raises UsageError."""
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise wrong(where, f"a list of {what}", value)
+def texts_at(
+    where: str,
+    table: Settings,
+    key: str,
+    what: str,
+) -> list[str]:
+    """Return the texts in a list, none where the key is not there. Raises UsageError."""
+    value = table.get(key, [])
+    if not is_texts(value):
+        raise wrong(f"{where}.{key}", f"a list of {what}", value)
     return value
 
 
-def policy_of(  # noqa: PLR0913 -- what is told of an engine's rules
+def is_texts(value: Any) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def policy_of(  # noqa: PLR0913 -- what is said of an engine's rules
     engine: Engine,
     name: str,
     description: str,
@@ -116,12 +132,13 @@ def policy_of(  # noqa: PLR0913 -- what is told of an engine's rules
 
 
 def digest(rules: Iterable[str]) -> str:
-    """Names rules by their content, as the digest of a TOML allow list does."""
-    return hashlib.sha256("\n".join(rules).encode(errors="surrogatepass")).hexdigest()[:12]
+    """Return a name of rules by their content, as a TOML allow list has one."""
+    content = "\n".join(rules).encode(errors="surrogatepass")
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def home(where: Path | str) -> str:
-    """The home folder; `where` is the file, or the key in it, that an error names."""
+    """Return the home folder. Raises UsageError about `where`, a file or a key in it."""
     try:
         return str(Path.home())
     except RuntimeError as error:
@@ -148,18 +165,30 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 def commands(policy: Policy) -> list[tuple[str, bool]]:
     """Return how each allowed command begins, and whether any words may follow."""
-    rules = [_begins(rule) for rule in policy.bash.patterns]
-    return rules + [(script.start, True) for script in policy.bash.scripts]
+    scripts = [(script.start, True) for script in policy.bash.scripts]
+    return [*map(_begins, policy.bash.patterns), *scripts]
 
 
 def denied(policy: Policy) -> list[tuple[str, bool]]:
     """Return how each denied command begins, and whether any words may follow."""
-    return [_begins(rule) for rule in policy.bash.denied]
+    return [*map(_begins, policy.bash.denied)]
+
+
+def path_rules(policy: Policy) -> list[tuple[str, PathRules]]:
+    """Return the rules for files of the tools `read` and `write`, where the list has them."""
+    rules = (("read", policy.read), ("write", policy.write))
+    return [(tool, paths) for tool, paths in rules if tool in policy.tools]
+
+
+def other_tools(policy: Policy) -> list[str]:
+    return [name for name in policy.tools if name not in {BASH, "read", "write"}]
 
 
 def _begins(rule: CommandPattern) -> tuple[str, bool]:
-    text = f"{' '.join(word.text for word in rule.words)} *" if rule.without else rule.text
-    text = " ".join(text.split())
+    words = rule.text.split()
+    if rule.without:
+        words = [*(word.text for word in rule.words), "*"]
+    text = " ".join(words)
     is_open = rule.rest is not None and rule.rest.text == "*"
     return (text.removesuffix(" *"), True) if is_open else (text, False)
 
@@ -271,7 +300,8 @@ def dialects() -> Mapping[str, Dialect]:
         dialect = import_module(f"{__package__}.{name.replace('-', '_')}").DIALECT
         by_name[name] = dialect
         taken_names.update(dialect.readers)
-    for name, dialect in plugins.load(GROUP, lambda it: isinstance(it, Dialect)).items():
+    plugged = plugins.load(GROUP, lambda value: isinstance(value, Dialect))
+    for name, dialect in plugged.items():
         own_names = {dialect.name, *dialect.readers}
         if taken_names.isdisjoint(own_names):
             by_name[dialect.name] = dialect
@@ -304,7 +334,7 @@ def reader_of(path: Path) -> Reader:
     for dialect in registered:
         if dialect.suffix and path.name.endswith(dialect.suffix):
             return dialect.readers[dialect.name]
-    content = json_with_comments(path, read_text(path, encoding="utf-8-sig"))
+    content = read_json(path)
     best = max(registered, key=lambda it: it.likeness(path.name, content))
     if best.likeness(path.name, content) == NOT_AT_ALL:
         raise UsageError(
@@ -354,8 +384,8 @@ def left_behind(policy: Policy) -> Iterator[str]:
 # Keys of settings.
 
 _NOTHING: tuple[object, ...] = (None, "", [], {})
-# The parts of a dotted key.
-_Place = tuple[str, ...]
+# The declared names of a table, each with those of the table that it names.
+_Names = dict[str, "_Names"]
 
 
 class _KeysTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -366,7 +396,7 @@ class _KeysTable(msgspec.Struct, forbid_unknown_fields=True):
     unmodelled: dict[str, list[str]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SettingsKeys:
     """All keys that are known, dotted; `*` stands for a name that the user chose.
 
@@ -377,16 +407,6 @@ class SettingsKeys:
     modelled: frozenset[str]
     harmless: frozenset[str]
     unmodelled: Mapping[str, str]
-    _tables: Mapping[_Place, frozenset[str]] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        tables: dict[_Place, set[str]] = {}
-        for key in (*self.modelled, *self.harmless, *self.unmodelled):
-            *above, last = key.split(".")
-            for depth, name in enumerate((*above, last)):
-                tables.setdefault(tuple(above[:depth]), set()).add(name)
-        frozen = {place: frozenset(known) for place, known in tables.items()}
-        object.__setattr__(self, "_tables", frozen)
 
     @classmethod
     def load(cls, dialect: str, name: str) -> "SettingsKeys":
@@ -397,47 +417,59 @@ class SettingsKeys:
             reasons |= dict.fromkeys(keys, reason)
         return cls(table.modelled, table.harmless, reasons)
 
+    @cached_property
+    def _names(self) -> _Names:
+        """The declared names of the whole file."""
+        declared: _Names = {}
+        for key in (*self.modelled, *self.harmless, *self.unmodelled):
+            below = declared
+            for name in key.split("."):
+                below = below.setdefault(name, {})
+        return declared
+
     def unheeded(self, settings: Settings, above: str = "") -> Iterator[UnheededKey]:
-        """The keys of a file that may change verdicts, and do not here; `above` names its table."""
-        yield from self._in_table(settings, (), f"{above}." if above else "")
+        """Yield the keys of a file that may change verdicts, and do not here.
+
+        `above` is the name of the table that the settings are.
+        """
+        yield from self._in_table(settings, self._names, "", f"{above}." if above else "")
 
     def is_known(self, key: str) -> bool:
         """Return True if the key, or the table that it stands in, is one of the three kinds."""
-        place = self._declared((), key.split("."))
-        return place is not None
+        below = self._names
+        for name in key.split("."):
+            step = name if name in below else "*"
+            if step not in below:
+                return False
+            below = below[step]
+            if not below:  # what a table holds whose keys are not told apart
+                return True
+        return True
 
-    def _in_table(self, table: Settings, place: _Place, above: str) -> Iterator[UnheededKey]:
+    def _in_table(
+        self,
+        table: Settings,
+        declared: _Names,
+        place: str,
+        above: str,
+    ) -> Iterator[UnheededKey]:
+        """Yield those of a table: `place` is its key as declared, `above` as the file has it."""
         for key, value in table.items():
             name = f"{above}{_in_one_line(str(key))}"
-            own = self._declared(place, [str(key)])
-            if own is None:
-                yield UnheededKey(name, self._suggestion(place, str(key)), is_known=False)
+            step = str(key) if str(key) in declared else "*"
+            if step not in declared:
+                yield UnheededKey(name, _suggestion(declared, str(key)), is_known=False)
                 continue
-            reason = self.unmodelled.get(".".join(own))
+            reason = self.unmodelled.get(f"{place}{step}")
             if reason is not None and value not in _NOTHING:
                 yield UnheededKey(name, reason)
-            if isinstance(value, Mapping) and self._below(own):
-                yield from self._in_table(value, own, f"{name}.")
+            if isinstance(value, Mapping) and declared[step]:
+                yield from self._in_table(value, declared[step], f"{place}{step}.", f"{name}.")
 
-    def _declared(self, place: _Place, keys: Iterable[str]) -> _Place | None:
-        """The declared place of a key in a table; None where the table knows no such key."""
-        for key in keys:
-            below = self._below(place)
-            if place and not below:
-                # What a table holds whose keys are not told apart.
-                return place
-            if key not in below and "*" not in below:
-                return None
-            place = (*place, key if key in below else "*")
-        return place
 
-    def _below(self, place: _Place) -> frozenset[str]:
-        """The keys that are declared in a table."""
-        return self._tables.get(place, frozenset())
-
-    def _suggestion(self, place: _Place, key: str) -> str:
-        near = names(self._below(place)).nearest(key)
-        return f"did you mean {near}?" if near else "no release of it that is known here has it"
+def _suggestion(declared: _Names, key: str) -> str:
+    near = names(frozenset(declared)).nearest(key)
+    return f"did you mean {near}?" if near else "no release of it that is known here has it"
 
 
 def _in_one_line(key: str) -> str:

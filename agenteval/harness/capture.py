@@ -27,7 +27,7 @@ import tomli_w
 
 from agenteval.classes import judge
 from agenteval.config.allowlists import load_any
-from agenteval.config.prompts import FOLDER
+from agenteval.config.files import ARMS
 from agenteval.config.trust import roots
 from agenteval.dialects.registry import dialects
 from agenteval.errors import UsageError
@@ -311,7 +311,7 @@ def captured(command: Sequence[str], name: str | None, rules: str | None) -> Ite
         policy = load_any(rules, roots=roots())
     harness = asyncio.run(capture(command))
     arm = name or f"captured/{harness.name}"
-    path = Path(FOLDER, f"{arm}.toml")
+    path = Path(ARMS, f"{arm}.toml")
     if path.exists():
         raise UsageError(f"{path} is there already: move it away, or give another --name")
     _check_output(harness)

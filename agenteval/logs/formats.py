@@ -1,34 +1,20 @@
 """The formats of logs: what each program's files are called, and where they lie.
 
-A new format is a reader's module, its line in `_READERS`, and its tables in formats.toml and
-keys.toml.
+A new format is a reader's module, and its tables in formats.toml and keys.toml.
 """
 
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
 
 from agenteval.errors import UsageError
-from agenteval.logs import chat, claude, codex, gemini, inspect, opencode, spans, trajectories
 from agenteval.trial.session import Fact, Session, Skipped
 
 Read = Callable[[Path], Iterator[Session | Skipped]]
-_READERS: Mapping[str, Read] = {
-    "opencode": opencode.read,
-    "claude-code": claude.read,
-    "codex": codex.read,
-    "qwen-code": gemini.read_qwen,
-    "gemini-cli": gemini.read,
-    "openai": chat.read,
-    "inspect": inspect.read,
-    "atif": trajectories.read_atif,
-    "swe-agent": trajectories.read_swe,
-    "hook": chat.read_hook_log,
-    "otel": spans.read,
-}
 
 
 class LogFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,6 +22,7 @@ class LogFormat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     title: str
+    reader: str
     files: tuple[str, ...]
     homes: tuple[tuple[str, str, str], ...] = ()
     hidden: tuple[Fact, ...] = ()
@@ -91,6 +78,16 @@ _DATA = msgspec.toml.decode(
     type=dict[str, list[LogFormat]],
 )
 FORMATS: Mapping[str, LogFormat] = {log.name: log for log in _DATA["format"]}
+
+
+def _reader(name: str) -> Read:
+    """Return the function that a table of formats.toml names: module and function."""
+    module, _, function = name.partition(".")
+    read: Read = getattr(import_module(f"agenteval.logs.{module}"), function)
+    return read
+
+
+_READERS = {log.name: _reader(log.reader) for log in FORMATS.values()}
 
 
 def format_named(name: str) -> LogFormat:

@@ -248,6 +248,18 @@ class Source:
             return self.stand_in
         return new(Span, (start + self.base, end + self.base, self.text[start:end]))
 
+    def text_of(self, node: "Node") -> str:
+        start, end = node.byte_range
+        return self.text[start:end]
+
+    def nodes(self) -> "Iterator[Node]":
+        """Yield every node of its tree in the order of the text, each before those in it."""
+        stack = [*reversed(self.roots)]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
     def part(self, start: int, end: int) -> "Source":
         """A stretch of this text, read again by itself."""
         return Source(self.text[start:end], self.base + start, self.stand_in)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agenteval.config import allowlists, proofread
+from agenteval.config import proofread
 from agenteval.config import scenarios as fixtures
-from agenteval.config.files import FIXTURES
+from agenteval.config.files import FIXTURES, LISTS, SCENARIOS
 from agenteval.config.prompts import load_setting, spoken
 from agenteval.config.scenarios import load_scenarios
 from agenteval.config.trust import SCENARIO_FILE, find_project, roots, working_folder
@@ -157,14 +157,14 @@ def write_skeleton(name: str, *, root: Path) -> list[Path]:
 
 def _texts(name: str, root: Path) -> Mapping[Path, str]:
     flat = name.replace("/", "-")
-    scenario = root / fixtures.FOLDER / name
+    scenario = root / SCENARIOS / name
     fixture = root / FIXTURES / flat
     places = {
         scenario / SCENARIO_FILE: "scenario.toml",
         scenario / proofread.INSTRUCTIONS: "instructions.md",
         fixture / fixtures.WORLD: "world.sql",
         fixture / fixtures.FILES / "scripts" / "chores.py": "chores.py.txt",
-        root / allowlists.FOLDER / f"{flat}.toml": "allowlist.toml",
+        root / LISTS / f"{flat}.toml": "allowlist.toml",
     }
     texts = {}
     for path, source in places.items():

@@ -8,7 +8,8 @@ from typing import Self
 
 from agenteval.classes.catalogue import TAXONOMY_VERSION
 from agenteval.classes.judge import deny, judge
-from agenteval.config.allowlists import FOLDER, load_any
+from agenteval.config.allowlists import load_any
+from agenteval.config.files import LISTS
 from agenteval.config.trust import roots
 from agenteval.errors import UsageError
 from agenteval.play.tools import shown_part
@@ -52,7 +53,7 @@ def rescore(
 
 def policy_names() -> Sequence[str]:
     """Return the names of the project's allow lists and the shipped ones."""
-    return sorted({file.stem for root in roots() for file in (root / FOLDER).glob("*.toml")})
+    return sorted({file.stem for root in roots() for file in (root / LISTS).glob("*.toml")})
 
 
 def otherwise(
@@ -67,7 +68,7 @@ def otherwise(
     if allowlist not in policy_names():
         raise UsageError(
             f"no allow list {allowlist[:80]!r}; known: {', '.join(policy_names())}. Put yours into "
-            f"{FOLDER}/ of the project"
+            f"{LISTS}/ of the project"
         )
     judging = Judging.of(run, {trial.scenario}, allowlist)
     stage = judging.stages.get(trial.scenario)

@@ -7,14 +7,14 @@ import pytest
 from agenteval.config.allowlists import convert
 from agenteval.config.files import DROPPED_KEYS, load_toml, read_toml, renew
 from agenteval.config.gate import load_rules
-from agenteval.config.models import ProjectFile
+from agenteval.config.models import _ProjectFile
 from agenteval.config.prompts import _File
 from agenteval.config.scenarios import _ScenarioSchema
 from agenteval.errors import UsageError
 
 HISTORY = Path(__file__).parent / "history"
 READERS = {
-    "agenteval": lambda path: load_toml(path, ProjectFile),
+    "agenteval": lambda path: load_toml(path, _ProjectFile),
     "allowlist": lambda path: convert(path, read_toml(path)),
     "arm": lambda path: load_toml(path, _File),
     "gate": load_rules,

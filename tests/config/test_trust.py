@@ -245,5 +245,5 @@ def test_folders_one_in_the_other_without_end_are_looked_into_as_far_as_arms_are
 def test_a_file_that_no_rules_need_is_not_confirmed(clone) -> None:
     with (clone / "gate.toml").open("wb") as opened:
         opened.truncate(5 << 20)
-    with pytest.raises(UsageError, match=r"gate.toml: the project is too large"):
+    with pytest.raises(UsageError, match=r"gate.toml: is larger than 4 MB"):
         trust.digest(clone)

@@ -86,7 +86,7 @@ def test_what_is_wrong_in_a_folder_of_rules_names_the_file(tmp_path: Path) -> No
     told.append(complaint(f"codex:{tmp_path}"))
     assert told == [
         f"{bad}: not UTF-8 text (byte 2)",
-        f"{bad}: cannot be read: {os.strerror(errno.EISDIR)}",
+        f"{bad}: is a folder, and only regular files are read: take it away",
         f"{bad}: cannot be read: {os.strerror(errno.ENOENT)}",
     ]
 

@@ -8,15 +8,13 @@ from typer.testing import CliRunner
 
 from agenteval.cli.app import app
 from agenteval.config.allowlists import load_any
-from agenteval.dialects.claude_code import settings as claude_code
-from agenteval.dialects.codex import rules_files
-from agenteval.dialects.opencode import config as opencode
+from agenteval.dialects import claude_code, codex, opencode
 from agenteval.dialects.registry import SettingsKeys
 
 PUBLISHED = Path(__file__).with_name("published_keys")
 DECLARED = {
     "claude-code": claude_code.KEYS,
-    "codex": rules_files.KEYS,
+    "codex": codex.KEYS,
     "opencode": opencode.CONFIG,
     "opencode agent": opencode.AGENT,
 }

@@ -8,7 +8,6 @@ import yaml
 from survey import PACKAGE, ROOT
 
 from agenteval import _version
-from agenteval.classes.catalogue import failure_classes
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
@@ -33,11 +32,6 @@ def test_the_layers_that_are_told_are_those_that_are_kept() -> None:
     assert told
     parts = [line.strip().split("  ")[0] for line in told[1].splitlines()]
     assert [{*part.split(" | ")} for part in parts] == kept_layers()
-
-
-def test_the_page_of_a_report_counts_the_classes() -> None:
-    page = (ROOT / "docs" / "report.md").read_text()
-    assert re.findall(r"\[(\d+)\]\(\.\./agenteval/classes", page) == [str(len(failure_classes()))]
 
 
 def test_each_python_that_is_played_is_one_that_the_package_says_it_runs_on() -> None:

@@ -10,7 +10,13 @@ from typer.testing import CliRunner
 
 from agenteval.classes.judge import judge
 from agenteval.cli.policy import allowlist
-from agenteval.config.allowlists import ScriptTable, bash_rules, convert, load_policy, spelled_out
+from agenteval.config.allowlists import (
+    ScriptTable,
+    _spelled_out_table,
+    bash_rules,
+    convert,
+    load_policy,
+)
 from agenteval.errors import UsageError
 from agenteval.trial.call import ToolCall
 from agenteval.workflows.author import write_skeleton
@@ -36,7 +42,7 @@ def derived(*arguments: object) -> str:
 def tables(text: str) -> dict[str, ScriptTable]:
     """The scripts of an allow list with nothing abbreviated, by their paths."""
     bash = convert("derived", tomllib.loads(text)).bash
-    return {script.path: spelled_out(script) for script in (bash.script if bash else ())}
+    return {script.path: _spelled_out_table(script) for script in (bash.script if bash else ())}
 
 
 def script(tmp_path: Path, text: str, name: str = "tool.py") -> Path:

@@ -12,6 +12,7 @@ from users import USERS, copy_of_the_project, start_words
 
 from agenteval.config import beneath
 from agenteval.errors import UsageError
+from agenteval.host import read_bytes
 from agenteval.sandbox import maker
 from agenteval.sandbox.launch import interpreter
 from agenteval.workflows.hostile_projects import (
@@ -199,7 +200,7 @@ def linked(tmp_path: Path) -> Path:
 def test_what_the_kernel_refuses_is_refused_by_hand_as_well(linked, relative) -> None:
     folder = os.open(linked, os.O_RDONLY)
     outcomes = []
-    for opener in (beneath.by_kernel, beneath.by_steps):
+    for opener in (beneath._by_kernel, beneath._by_steps):
         try:
             os.close(opener(folder, relative))
             outcomes.append("opened")
@@ -210,7 +211,7 @@ def test_what_the_kernel_refuses_is_refused_by_hand_as_well(linked, relative) ->
 
 
 def test_a_link_that_the_user_names_is_read_and_one_within_is_not(linked) -> None:
-    named = beneath.read(linked / "l/b/f")
+    named = read_bytes(linked / "l/b/f")
     with pytest.raises(UsageError, match="is a link"):
         beneath.read(linked / "l/b/f", linked)
     assert named == b"x"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agenteval.config.prompts import fillings, script_of, usages
+from agenteval.config.prompts import _fillings, _script_of, usages
 from agenteval.policy.command_lines import Argument, CommandLine, Kind
 
 LINE = CommandLine.of(
@@ -43,7 +43,7 @@ def test_usages_are_indented_lines_and_quoted_calls():
 
 
 def test_a_usage_names_its_script():
-    assert script_of("uv run scripts/a.py list [--limit N]") == (("uv", "run"), "scripts/a.py")
+    assert _script_of("uv run scripts/a.py list [--limit N]") == (("uv", "run"), "scripts/a.py")
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,6 @@ def test_a_usage_names_its_script():
     ],
 )
 def test_a_usage_is_filled_with_values_that_fit(usage, shortest, whole):
-    filled = [" ".join(words[1:]) for words in fillings(f"x.py {usage}", LINE, 1)]
+    filled = [" ".join(words[1:]) for words in _fillings(f"x.py {usage}", LINE, 1)]
 
     assert filled == [shortest, *whole]

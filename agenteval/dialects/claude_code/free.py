@@ -74,12 +74,7 @@ class _Options:
                 kinds[f"--{name}"] = kind
         return cls(kinds)
 
-    def operands(
-        self,
-        words: Sequence[str],
-        *,
-        numbers: _Numbers,
-    ) -> list[str] | None:
+    def operands(self, words: Sequence[str], *, numbers: _Numbers) -> list[str] | None:
         """Return the words besides known options; None if an option is not known."""
         operands: list[str] = []
         rest = iter(words)
@@ -92,13 +87,8 @@ class _Options:
                 return None
         return operands
 
-    def _takes(
-        self,
-        word: str,
-        rest: Iterator[str],
-        *,
-        numbers: _Numbers,
-    ) -> bool:
+    def _takes(self, word: str, rest: Iterator[str], *, numbers: _Numbers) -> bool:
+        """Return True if it is a known option, whose value is taken from `rest` if it has one."""
         name, joined, value = word, "", ""
         if word.startswith("--"):
             name, joined, value = word.partition("=")
@@ -165,7 +155,8 @@ def _cd(argv: Argv) -> bool:
 
 
 def _printf(argv: Argv) -> bool:
-    return len(argv) == 1 or argv[1] == "--" or not argv[1].startswith("-")
+    first = argv[1] if len(argv) > 1 else ""
+    return first == "--" or not first.startswith("-")
 
 
 def _echo(argv: Argv) -> bool:
@@ -179,6 +170,7 @@ def _plain(
     *,
     numbers: _Numbers = "alone",
 ) -> bool:
+    """Return True if all options are among these, and the program only reads its operands."""
     operands = _Options.parse(options).operands(argv, numbers=numbers)
     if operands is None or (operands and program in _free().without_operands):
         return False
@@ -225,7 +217,8 @@ def _jq(argv: Argv) -> bool:
 
 
 def _test(argv: Argv) -> bool:
-    return all(_TEST_OPTION.fullmatch(word) for word in argv[1:] if word.startswith("-"))
+    options = [word for word in argv[1:] if word.startswith("-")]
+    return all(map(_TEST_OPTION.fullmatch, options))
 
 
 _SPECIAL = {

@@ -84,28 +84,25 @@ class _WordReader:
     outputs: set[str]
     substitutions: list[Node]
 
-    def text(self, node: Node) -> str:
-        start, end = node.byte_range
-        return self.source.text[start:end]
-
     def word(self, node: Node) -> Word:
-        raw = self.text(node)
+        raw = self.source.text_of(node)
         varies = False
-        for part in node.named_children if node.type == "concatenation" else (node,):
+        parts = node.named_children if node.type == "concatenation" else [node]
+        for part in parts:
             if part.type == "string":
                 varies |= self._string(part)
             else:
                 self._plain(part)
         value, outside = unquote(raw)
-        if expansion(outside) == "braces" or _HIDING_LINE.search(value):
-            raise _UnclearError
-        if _LONE_DOLLAR.search(outside):
+        is_hiding = _HIDING_LINE.search(value) or _LONE_DOLLAR.search(outside)
+        if expansion(outside) == "braces" or is_hiding:
             raise _UnclearError
         # Where a substitution is left in it.
         value = value or raw.strip("\"'")
         for name, place in self.places.items():
             value = value.replace(name, place)
-        return Word(raw, value, any(mark in outside for mark in "*?["), varies)
+        globs = any(mark in outside for mark in "*?[")
+        return Word(raw, value, globs, varies)
 
     def _string(self, node: Node) -> bool:
         """Return True if a "..." varies; with other text it may hold what a command prints."""
@@ -118,7 +115,7 @@ class _WordReader:
             if part.type == "command_substitution" and self._is_text(part):
                 continue
             if is_mixed and part.type == "command_substitution":
-                if number and self.text(part)[0] == "`":
+                if number and self.source.text_of(part)[0] == "`":
                     raise _UnclearError
                 self.substitutions.append(part)
             elif is_mixed and part.type == "simple_expansion":
@@ -128,7 +125,7 @@ class _WordReader:
         return varies
 
     def _parameter(self, node: Node) -> bool:
-        text = self.text(node).strip()
+        text = self.source.text_of(node).strip()
         if _SPECIAL.fullmatch(text):
             return True
         if text.removeprefix("$") not in self.outputs:
@@ -142,19 +139,19 @@ class _WordReader:
         parts = node.named_children[0].named_children
         return (
             [part.type for part in parts] == ["command", "heredoc_redirect"]
-            and self.text(parts[0]) == "cat"
+            and self.source.text_of(parts[0]) == "cat"
             and self.is_plain_heredoc(parts[1])
         )
 
     def is_plain_heredoc(self, node: Node) -> bool:
         """Return True if its delimiter is quoted and nothing stands behind that."""
         start, *others = node.named_children
-        is_quoted = self.text(start)[:1] in {"'", '"', "\\"}
+        is_quoted = self.source.text_of(start)[:1] in {"'", '"', "\\"}
         return is_quoted and all(child.type in _HEREDOC_PARTS for child in others)
 
     def _plain(self, node: Node) -> None:
         """Raise _UnclearError for anything that bash expands but a home and numbers."""
-        text = self.text(node)
+        text = self.source.text_of(node)
         if node.type == "simple_expansion":
             is_plain = text.strip() == "$HOME"
         elif node.type == "arithmetic_expansion":
@@ -197,23 +194,22 @@ class Reading:
 
 def read(text: str, home: str, root: str) -> Reading:
     source = Source(text)
-    reader = _Reader(_WordReader(source, {"$HOME": home, "$PWD": root}, {"PWD"}, []))
-    is_final = False
-    if not source.is_cut and not _UNSURE_TEXT.search(text):
-        try:
-            for node in source.roots:
-                # A quote that is not closed among them.
-                if node.has_error:
-                    raise _UnclearError  # noqa: TRY301 -- as any other
-                reader.statement(node)
-        except _UnclearError as error:
-            is_final = error.is_final
-        else:
-            seen = {command.text for command in reader.commands}
-            everything = _everything(source)
-            hidden = tuple(command for command in everything if command.text not in seen)
-            return Reading(tuple(reader.commands), hidden)
-    return Reading((), tuple(_everything(source)), is_clear=False, may_be_exact=not is_final)
+    places = {"$HOME": home, "$PWD": root}
+    reader = _Reader(_WordReader(source, places, {"PWD"}, []))
+    hidden = tuple(_everything(source))
+    if source.is_cut or _UNSURE_TEXT.search(text):
+        return Reading((), hidden, is_clear=False)
+    try:
+        for node in source.roots:
+            # A quote that is not closed among them.
+            if node.has_error:
+                raise _UnclearError  # noqa: TRY301 -- as any other
+            reader.statement(node)
+    except _UnclearError as error:
+        return Reading((), hidden, is_clear=False, may_be_exact=not error.is_final)
+    in_sight = {command.text for command in reader.commands}
+    others = tuple(command for command in hidden if command.text not in in_sight)
+    return Reading(tuple(reader.commands), others)
 
 
 class _Reader:
@@ -259,7 +255,8 @@ class _Reader:
 
     def _inside(self, node: Node) -> None:
         """The one statement of a substitution."""
-        if len(node.named_children) != 1 or any(child.type == "&" for child in node.children):
+        in_background = any(child.type == "&" for child in node.children)
+        if in_background or len(node.named_children) != 1:
             raise _UnclearError
         self.depth += 1
         self.statement(node.named_children[0])
@@ -275,10 +272,15 @@ class _Reader:
             elif child.type in _REDIRECTS:
                 redirects.extend(self._redirect(child))
             else:
-                is_name = child.type == "command_name"
-                words.append(self.words.word(child.children[0] if is_name else child))
-        text = self.words.text(node)
-        self.commands.append(Command(text, tuple(words), tuple(assignments), tuple(redirects)))
+                word = child.children[0] if child.type == "command_name" else child
+                words.append(self.words.word(word))
+        command = Command(
+            self.words.source.text_of(node),
+            tuple(words),
+            tuple(assignments),
+            tuple(redirects),
+        )
+        self.commands.append(command)
 
     def redirected(self, node: Node) -> None:
         others = list(node.named_children)
@@ -297,7 +299,7 @@ class _Reader:
             if not self.words.is_plain_heredoc(node):
                 raise _UnclearError
             return
-        raw = self.words.text(node)
+        raw = self.words.source.text_of(node)
         if _DUPLICATE.fullmatch(raw):
             return
         named = [child for child in node.named_children if child.type != "file_descriptor"]
@@ -324,20 +326,23 @@ class _Reader:
                 stack.extend(child.named_children)
             elif child.type not in _TEST_PARTS:
                 self.words.word(child)
-        self.commands.append(Command(self.words.text(node), (Word("test", "test"),)))
+        text = self.words.source.text_of(node)
+        self.commands.append(Command(text, (Word("test", "test"),)))
 
     def assignment(self, node: Node) -> None:
-        self.commands.append(Command(self.words.text(node), (), (self._assigned(node),)))
+        text = self.words.source.text_of(node)
+        self.commands.append(Command(text, (), (self._assigned(node),)))
 
     def declaration(self, node: Node) -> None:
-        text = self.words.text(node)
+        text = self.words.source.text_of(node)
         for child in node.named_children:
             if child.type == "variable_assignment":
                 self._assigned(child, looks_inside=False)
-        self.commands.append(Command(text, tuple(Word(word, word) for word in text.split())))
+        words = tuple(Word(word, word) for word in text.split())
+        self.commands.append(Command(text, words))
 
     def _assigned(self, node: Node, *, looks_inside: bool = True) -> str:
-        text = self.words.text(node)
+        text = self.words.source.text_of(node)
         name, _, value = text.partition("=")
         if _UNSAFE_NAMES.match(text) or value.startswith("~"):
             raise _UnclearError
@@ -362,20 +367,12 @@ _READERS = {
 
 
 def _everything(source: Source) -> Iterator[Command]:
-    """Return each command node of the text, and its words as far as they can be read."""
-    stack: list[Node] = [*source.roots]
-    while stack:
-        node = stack.pop()
-        if node.type == "command":
-            skipped = _REDIRECTS | {"variable_assignment"}
-            words = (
-                _raw(source, child) for child in node.named_children if child.type not in skipped
-            )
-            known = tuple(Word(word, unquote(word)[0] or word) for word in words)
-            yield Command(_raw(source, node), known)
-        stack.extend(reversed(node.children))
-
-
-def _raw(source: Source, node: Node) -> str:
-    start, end = node.byte_range
-    return source.text[start:end]
+    """Yield each command node of the text, and its words as far as they can be read."""
+    skipped = _REDIRECTS | {"variable_assignment"}
+    for node in source.nodes():
+        if node.type != "command":
+            continue
+        children = [child for child in node.named_children if child.type not in skipped]
+        raws = [source.text_of(child) for child in children]
+        words = tuple(Word(raw, unquote(raw)[0] or raw) for raw in raws)
+        yield Command(source.text_of(node), words)

@@ -60,8 +60,11 @@ class ToolSpecifier:
     @classmethod
     def parse(cls, text: str) -> "ToolSpecifier":
         name, _, rest = text.strip().partition("(")
-        tool, what = name.lower(), _ESCAPED.sub(r"\1", rest.removesuffix(")"))
-        return cls(RENAMED.get(tool, tool), "" if what in {"*", ":*"} else what)
+        tool = name.lower()
+        what = _ESCAPED.sub(r"\1", rest.removesuffix(")"))
+        if what in {"*", ":*"}:
+            what = ""
+        return cls(RENAMED.get(tool, tool), what)
 
     def names(self, tool: str) -> bool:
         """Return True if it is about the tool; an MCP server's name stands for all its tools."""
@@ -98,7 +101,12 @@ def _joined(text: str) -> str:
 @lru_cache(maxsize=64)
 def _spaced(text: str) -> str:
     """Return a text with one blank for many, and for line ends and the backslashes next to them."""
-    return _BLANKS.sub(lambda run: run[0] if {*run[0]} <= {"\n", "\\"} else " ", text)
+    return _BLANKS.sub(_one_blank, text)
+
+
+def _one_blank(run: re.Match[str]) -> str:
+    has_blank = not {*run[0]} <= {"\n", "\\"}
+    return " " if has_blank else run[0]
 
 
 @cache
@@ -158,7 +166,8 @@ def _without(command: Command, *patterns: re.Pattern[str]) -> Command | None:
 
 
 def allows_command(rule: ToolSpecifier, command: Command) -> bool:
-    return any(rule.fits_text(text) for form in forms(command) for text in _spellings(form))
+    texts = (text for form in forms(command) for text in _spellings(form))
+    return any(map(rule.fits_text, texts))
 
 
 def _spellings(command: Command) -> Iterator[str]:
@@ -170,7 +179,8 @@ def _spellings(command: Command) -> Iterator[str]:
     if not command.words or command.assignments:
         return
     raws = [word.raw for word in command.words]
-    for count in (1, 2 if command.words[0].text == "git" else 1):
+    counts = (1, 2) if command.words[0].text == "git" else (1,)
+    for count in counts:
         plain = [word.text for word in command.words[:count]]
         if plain != raws[:count]:
             yield " ".join([*plain, *raws[count:]])
@@ -219,14 +229,20 @@ def fits_path(
     if whole is None:
         return what in {"*", "**"}
     if what.startswith("//"):
-        subject, pattern = inside(whole, "/"), what[2:]
+        base, pattern = "/", what[2:]
     else:
-        subject, pattern = inside(whole, root), what.removeprefix("./")
+        base, pattern = root, what.removeprefix("./")
         name = pattern.removesuffix("/**") if denies else pattern
-        pattern = f"**/{name}" if "/" not in name.rstrip("/") else pattern.removeprefix("/")
+        is_anchored = "/" in name.rstrip("/")
+        pattern = pattern.removeprefix("/") if is_anchored else f"**/{name}"
+    subject = inside(whole, base)
+    if subject is None:
+        return False
     folder = pattern.rstrip("/").removesuffix("/**") or "**"
-    globs = (f"{folder}/**",) if pattern.endswith("/") else (folder, f"{folder}/**")
-    return subject is not None and any(path_regex(glob).fullmatch(subject) for glob in globs)
+    globs = [f"{folder}/**"]
+    if not pattern.endswith("/"):
+        globs.append(folder)
+    return any(path_regex(glob).fullmatch(subject) for glob in globs)
 
 
 def fits_subject(what: str, subject: str) -> bool:
@@ -234,7 +250,8 @@ def fits_subject(what: str, subject: str) -> bool:
 
     A rule for a skill may end in `:*`, for any arguments; those are not known here.
     """
-    return not what or wildcard_regex(what.removesuffix(":*")).fullmatch(subject) is not None
+    pattern = wildcard_regex(what.removesuffix(":*"))
+    return not what or pattern.fullmatch(subject) is not None
 
 
 WRITERS = PROGRAMS["writers"]
@@ -251,7 +268,7 @@ _MARKS = re.compile(r"[wWeE]")
 _Y = re.compile(r"y[^\\\n]")
 _S = re.compile(r"(?=s([^\\\n]))s")
 _QUIET = PROGRAMS["sed_quiet"]
-_SED_OPTIONS = _QUIET | {"-E", "-r", "--posix", "--regexp-extended"}
+_LOUD_OPTIONS = frozenset(("-E", "-r", "--posix", "--regexp-extended"))
 _IN_PLACE = frozenset(("-i", "--in-place"))
 
 
@@ -341,12 +358,12 @@ def _find(words: Words) -> Iterator[Word]:
 
 
 def _git(words: Words) -> Iterator[Word]:
-    return _operands(words[1:]) if words and words[0].text in {"diff", "grep"} else iter(())
+    if words and words[0].text in {"diff", "grep"}:
+        yield from _operands(words[1:])
 
 
 def _cd(words: Words) -> Iterator[Word]:
-    folders = list(_operands(words))
-    return iter(folders or [Word("~", "~")])
+    yield from [*_operands(words)] or [Word("~", "~")]
 
 
 _REGEXP = frozenset(("-e", "--regexp"))
@@ -365,17 +382,14 @@ _OTHERS: Mapping[str, Callable[[Words], Iterator[Word]]] = {
 def replaces_in_place(words: Words) -> bool:
     """Return True if it is a `sed` that only replaces text, in one file at most."""
     options, others = _taken_apart(words)
-    return (
-        words[0].text == "sed"
-        and 1 <= len(others) <= 2
-        and options <= (_SED_OPTIONS - _QUIET) | _IN_PLACE
-        and _REPLACES.fullmatch(others[0]) is not None
-        and not any(map(_may_write, others))
-    )
+    if words[0].text != "sed" or not 1 <= len(others) <= 2:
+        return False
+    is_known = options <= _LOUD_OPTIONS | _IN_PLACE and not any(map(_may_write, others))
+    return is_known and _REPLACES.fullmatch(others[0]) is not None
 
 
 def _taken_apart(words: Words) -> tuple[set[str], list[str]]:
-    """Its options, and all other words: the script, then files."""
+    """Return its options, and all other words: the script, then files."""
     texts = [word.text for word in words[1:]]
     options = {text for text in texts if text.startswith("-")}
     return options, [text for text in texts if text not in options]
@@ -386,7 +400,9 @@ def _may_write(text: str) -> bool:
 
     The name of its file is such a word too.
     """
-    if _SED_FILES.search(text) or (_Y.search(text) and _MARKS.search(text)):
+    if _SED_FILES.search(text):
+        return True
+    if _Y.search(text) and _MARKS.search(text):
         return True
     for match in _S.finditer(text):
         second = text.find(match[1], match.end() + 1)
@@ -399,12 +415,9 @@ def _may_write(text: str) -> bool:
 def _prints_only(words: Words) -> bool:
     """Return True if it is a `sed` that only prints lines by their numbers."""
     options, scripts = _taken_apart(words)
-    return (
-        options <= _SED_OPTIONS
-        and not options.isdisjoint(_QUIET)
-        and bool(scripts)
-        and _PRINTS.fullmatch(scripts[0]) is not None
-    )
+    if not options <= _LOUD_OPTIONS | _QUIET or options.isdisjoint(_QUIET):
+        return False
+    return bool(scripts) and _PRINTS.fullmatch(scripts[0]) is not None
 
 
 def is_free_sed(words: Words) -> bool:
@@ -412,10 +425,9 @@ def is_free_sed(words: Words) -> bool:
     if _prints_only(words):
         return True
     options, scripts = _taken_apart(words)
-    return (
-        options <= _SED_OPTIONS - _QUIET
-        and len(scripts) == 1
-        and not any(mark in scripts[0] for mark in "$`")
-        and _REPLACES.fullmatch(scripts[0]) is not None
-        and not _may_write(scripts[0])
-    )
+    if not options <= _LOUD_OPTIONS or len(scripts) != 1:
+        return False
+    (script,) = scripts
+    if any(mark in script for mark in "$`") or _may_write(script):
+        return False
+    return _REPLACES.fullmatch(script) is not None

@@ -8,7 +8,7 @@ nobody may write either; a rule without a path is about the tool of that name on
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.dialects.claude_code.free import is_free
@@ -34,9 +34,15 @@ from agenteval.policy.policy import Arguments, path_arguments
 from agenteval.shell.gate import unreadable_text
 from agenteval.trial.call import BASH
 
-FAMILY = {"write": "edit", "multiedit": "edit", "notebookedit": "edit"} | dict.fromkeys(
-    ("grep", "glob", "ls"), "read"
-)
+# The tool whose rules for paths speak for a tool.
+FAMILY = {
+    "write": "edit",
+    "multiedit": "edit",
+    "notebookedit": "edit",
+    "grep": "read",
+    "glob": "read",
+    "ls": "read",
+}
 _LONGEST_PATH = 4096  # what Linux opens
 # What it asks about before it writes there, whatever the rules say.
 _SENSITIVE = re.compile(
@@ -48,8 +54,6 @@ _EXPANDING = re.compile(r"=|~[^/]|.*[$`]", re.DOTALL)
 _CLIMBS = re.compile(r"(?:^|/)(?!\.\.?(?:/|$))[^/]+/+(?:\./+)*\.\.(?:/|$)")
 _GLOB = re.compile(r"[*?\[]")
 _NOWHERE = "/dev/null"
-_NEVER = PROGRAMS["never"]
-_FIND = PROGRAMS["find_acts"]
 _AWK_PROGRAM = re.compile(
     r"\bsystem\s*\(|\|\s*(?:getline|\"|&)|@(?:load|include)|\"\s*\|\s*getline"
 )
@@ -57,7 +61,22 @@ _AWK_OPTION = re.compile(r"-(?![Fv])\S+")
 _JQ_OPTION = re.compile(r"-[a-zA-Z]*[fL]\S*|--(?:from-file|library-path|slurpfile|rawfile)")
 _JQ_PROGRAM = re.compile(r"\bsystem\s*\(|\b(?:include|import)\s+\"")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:=.*)?", re.DOTALL)
-_REMOVERS = frozenset(("rm", "rmdir"))
+# Where nobody knows it, it is outside.
+_NO_HOME = "/~"
+# Characters of a command that it reads.
+_LONGEST = 10_000
+_EDITING = (WRITERS - {"tee"}) | {"sed"}
+FREE = PROGRAMS["free_tools"]
+_FILE_TOOLS = frozenset((*FAMILY, *FAMILY.values()))
+# What some shell takes for a path elsewhere.
+_EXPANDED = re.compile(r"~[^/]|=")
+_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
+_DEVICE = re.compile(r"/dev/(?!null\Z)")
+_HOST = re.compile(r"\w+://(?:[^/?#@]*@)?([^/?#:@]*)")
+# Runs its command in the shell, under the rules for Bash.
+_MONITOR = "monitor"
+# The argument by which a command asks to leave the sandbox.
+_LEAVES = "dangerouslyDisableSandbox"
 _TOP = re.compile(r"/+[^/]*/*(?:\*)?|/\.")
 
 
@@ -65,20 +84,15 @@ _TOP = re.compile(r"/+[^/]*/*(?:\*)?|/\.")
 class _FileRules:
     """The rules of one settings.json as far as they are about files of the project at `root`."""
 
-    allow: tuple[ToolSpecifier, ...]
-    ask: tuple[ToolSpecifier, ...]
-    deny: tuple[ToolSpecifier, ...]
-    mode: str
-    folders: tuple[str, ...]
-    home: str
+    rules: "ClaudeCode"
     root: str
 
     def allows_tool(self, tool: str, path: str | None) -> bool:
-        """The verdict on a file tool; without a path it is about all files."""
+        """Return the verdict on a file tool; without a path it is about all files."""
         if path is not None and (path.startswith("~") or len(path) > _LONGEST_PATH):
             # Whose home it is can't be known here.
             return False
-        family = FAMILY.get(tool, tool)
+        rules, family = self.rules, FAMILY.get(tool, tool)
         whole = None if path is None else absolute(path, self.root)
 
         def fits(rule: ToolSpecifier, *, denies: bool = True) -> bool:
@@ -88,30 +102,36 @@ class _FileRules:
         def hides(rule: ToolSpecifier) -> bool:
             return rule.tool == "read" and fits_path(rule.what, whole, self.root, denies=True)
 
-        if any(fits(rule) or hides(rule) for rule in self.deny):
+        is_denied = any(fits(rule) or hides(rule) for rule in rules.deny)
+        if is_denied:
             return False
-        if self.mode == "bypassPermissions":
+        if rules.mode == "bypassPermissions":
             return True
-        if self.mode == "plan" or (family == "edit" and whole and _SENSITIVE.fullmatch(whole)):
+        is_sensitive = whole is not None and _SENSITIVE.fullmatch(whole) is not None
+        if rules.mode == "plan" or (family == "edit" and is_sensitive):
             return family == "read"
-        within = whole is None or self._is_within(whole)
-        is_free = within and (family == "read" or self.mode == "acceptEdits")
-        return not any(map(fits, self.ask)) and (
-            is_free or any(fits(rule, denies=False) for rule in self.allow)
-        )
+        if any(map(fits, rules.ask)):
+            return False
+        is_free = family == "read" or rules.mode == "acceptEdits"
+        is_within = whole is None or self._is_within(whole)
+        return (is_free and is_within) or any(fits(rule, denies=False) for rule in rules.allow)
 
     def admits(self, word: Word, *, writes: bool) -> bool:
         """Return True if a command may name a path that is not closed.
 
         A path that it writes holds no pattern.
         """
-        text = expanded(word.text, self.home)
-        if _EXPANDING.match(text) or _CLIMBS.search(text) or text.startswith("//"):
+        text = expanded(word.text, self.rules.own_home)
+        is_unclear = _EXPANDING.match(text) or _CLIMBS.search(text)
+        if is_unclear or text.startswith("//"):
             return False
         if writes and any(mark in text for mark in "*?[{}"):
             return False
-        if (globbed := _GLOB.search(text)) and "/" in text:
-            text = text[: text.rfind("/", 0, globbed.start()) + 1] or "."
+        pattern = _GLOB.search(text)
+        if pattern and "/" in text:
+            # Whatever it fits lies in the folder before it.
+            end = text.rfind("/", 0, pattern.start()) + 1
+            text = text[:end] or "."
         whole = absolute(text, self.root)
         return self._is_within(whole) or self._is_opened(whole, writes=writes)
 
@@ -122,104 +142,102 @@ class _FileRules:
         if target.text == _NOWHERE:
             return True
         whole = absolute(target.text, self.root)
-        if target.globs or target.raw.startswith("~") or _EXPANDING.match(target.text):
+        is_home = target.raw.startswith("~")
+        if target.globs or is_home or _EXPANDING.match(target.text):
             return False
-        is_free = self.mode == "acceptEdits" and self._is_within(whole)
+        is_free = self.rules.mode == "acceptEdits" and self._is_within(whole)
         return is_free or self._is_opened(whole, writes=True)
 
     def whole(self, word: Word) -> str:
-        return absolute(expanded(word.text, self.home), self.root)
+        return absolute(expanded(word.text, self.rules.own_home), self.root)
 
     def is_closed(self, whole: str, *, writes: bool) -> bool:
         """Return True if not even a rule for all commands opens it."""
-        is_denied = self._is_denied(whole, "edit" if writes else "read")
-        is_sensitive = writes and whole != _NOWHERE and _SENSITIVE.fullmatch(whole) is not None
-        return is_denied or is_sensitive
-
-    def _is_denied(self, whole: str, name: str) -> bool:
-        return self._fits_any(self.deny, whole, name, denies=True)
+        if writes and whole != _NOWHERE and _SENSITIVE.fullmatch(whole):
+            return True
+        return self._fits_any(self.rules.deny, whole, writes=writes, denies=True)
 
     def _is_opened(self, whole: str, *, writes: bool) -> bool:
-        return self._fits_any(self.allow, whole, "edit" if writes else "read", denies=False)
+        return self._fits_any(self.rules.allow, whole, writes=writes, denies=False)
 
     def _fits_any(
         self,
         rules: Sequence[ToolSpecifier],
         whole: str,
-        name: str,
         *,
+        writes: bool,
         denies: bool,
     ) -> bool:
-        about = [rule.what for rule in rules if rule.what and rule.tool == name]
+        tool = "edit" if writes else "read"
+        about = [rule.what for rule in rules if rule.what and rule.tool == tool]
         return any(fits_path(what, whole, self.root, denies=denies) for what in about)
 
     def _is_within(self, whole: str) -> bool:
-        return any(
-            inside(whole, absolute(folder, self.root)) is not None
-            for folder in (self.root, *self.folders)
-        )
+        for folder in (self.root, *self.rules.folders):
+            if inside(whole, absolute(folder, self.root)) is not None:
+                return True
+        return False
 
 
 def _is_guarded(command: Command) -> bool:
     """Return True if only a rule for its very text, or for all commands, lets it pass."""
     name, *words = command.words
-    if name.globs or not name.text or name.text in _NEVER:
+    if name.globs or not name.text or name.text in PROGRAMS["never"]:
         return True
+    if name.text in PROGRAMS["bare_wrappers"]:  # nothing was unwrapped
+        return bool(words)
+    if name.text in COPIERS:
+        return _has_option(words)
     guard = _GUARDS.get(name.text)
     return guard is not None and guard(words)
 
 
-def _any_word(words: Words) -> bool:
-    return bool(words)
-
-
-def _any_option(words: Words) -> bool:
+def _has_option(words: Words) -> bool:
     return any(word.text.startswith("-") for word in words)
 
 
-def _first_option(words: Words) -> bool:
-    return _any_option(words[:1])
+def _command(words: Words) -> bool:
+    return _has_option(words[:1])
 
 
 def _find(words: Words) -> bool:
-    return any(word.globs or word.text in _FIND for word in words)
+    return any(word.globs or word.text in PROGRAMS["find_acts"] for word in words)
 
 
 def _awk(words: Words) -> bool:
-    return any(
-        word.globs or _AWK_PROGRAM.search(word.text) or _AWK_OPTION.fullmatch(word.text)
-        for word in words
-    )
+    for word in words:
+        if word.globs or _AWK_PROGRAM.search(word.text) or _AWK_OPTION.fullmatch(word.text):
+            return True
+    return False
 
 
 def _jq(words: Words) -> bool:
-    return any(_JQ_OPTION.fullmatch(word.text) or _JQ_PROGRAM.search(word.text) for word in words)
+    texts = [word.text for word in words]
+    return any(map(_JQ_OPTION.fullmatch, texts)) or any(map(_JQ_PROGRAM.search, texts))
 
 
 def _declare(words: Words) -> bool:
-    return not all(_NAME.fullmatch(word.text) or word.text.startswith("-") for word in words)
+    names = [word.text for word in words if not word.text.startswith("-")]
+    return not all(map(_NAME.fullmatch, names))
 
 
 _GUARDS = {
     "find": _find,
     "jq": _jq,
-    "command": _first_option,
-    **dict.fromkeys(("timeout", "time", "nice", "nohup"), _any_word),  # nothing was unwrapped
-    **dict.fromkeys(("mv", "cp"), _any_option),
-    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
-    **dict.fromkeys(("declare", "typeset", "local", "export", "readonly", "unset"), _declare),
+    "command": _command,
+    **dict.fromkeys(PROGRAMS["awks"], _awk),
+    **dict.fromkeys(PROGRAMS["declarers"], _declare),
 }
 
 
 def _removes_too_much(command: Command, wholes: list[str], files: _FileRules) -> bool:
     """Return True if it removes the project, what holds it, a top folder or a home."""
-    if not command.words or command.argv[0] not in _REMOVERS:
+    if not command.words or command.argv[0] not in PROGRAMS["removers"]:
         return False
     for whole in wholes:
         folder = whole.removesuffix("/*").rstrip("/") or "/"
-        if _TOP.fullmatch(whole) or folder == files.home:
-            return True
-        if f"{files.root}/".startswith(f"{folder}/"):
+        is_home = folder == files.rules.own_home
+        if _TOP.fullmatch(whole) or is_home or f"{files.root}/".startswith(f"{folder}/"):
             return True
     return False
 
@@ -229,38 +247,19 @@ def _keeps_its_place(commands: tuple[Command, ...], files: _FileRules) -> bool:
     moves = [command for command in commands if command.argv[:1] == ("cd",)]
     if not moves:
         return True
-    folders = [word for move in moves for word in touched(move).words]
-    if len(moves) > 1 or len(folders) > 1:
+    if len(moves) > 1:
         return False
-    return files.whole(folders[0]) == files.root or not any(map(_changes_files, commands))
+    folder, *others = touched(moves[0]).words
+    if others:
+        return False
+    return files.whole(folder) == files.root or not any(map(_changes_files, commands))
 
 
 def _changes_files(command: Command) -> bool:
     if touched(command).writes or command.argv[:1] == ("git",):
         return True
-    targets = [redirect.target.text for redirect in command.redirects if redirect.writes]
-    return any(target != _NOWHERE for target in targets)
-
-
-# Where nobody knows it, it is outside.
-_NO_HOME = "/~"
-# Characters of a command that it reads.
-_LONGEST = 10_000
-_SHOWERS = PROGRAMS["showers"]
-_EDITING = (WRITERS - {"tee"}) | {"sed"}
-FREE = PROGRAMS["free_tools"]
-_FILE_TOOLS = frozenset((*FAMILY, *FAMILY.values()))
-# What some shell takes for a path elsewhere.
-_EXPANDED = re.compile(r"~[^/]|=")
-_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
-_DEVICE = re.compile(r"/dev/(?!null\Z)")
-_HOST = re.compile(r"\w+://(?:[^/?#@]*@)?([^/?#:@]*)")
-
-_UNSPARED = PROGRAMS["unspared"]
-# Runs its command in the shell, under the rules for Bash.
-_MONITOR = "monitor"
-# The argument by which a command asks to leave the sandbox.
-_LEAVES = "dangerouslyDisableSandbox"
+    targets = {redirect.target.text for redirect in command.redirects if redirect.writes}
+    return not targets <= {_NOWHERE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,9 +305,19 @@ class ClaudeCode:
     sandbox: Sandbox | None = None
     name: str = "claude-code"
 
+    @property
+    def own_home(self) -> str:
+        return self.home or _NO_HOME
+
+    @property
+    def _refusals(self) -> Sequence[ToolSpecifier]:
+        """The rules that deny or ask: nobody is there to answer."""
+        return *self.deny, *self.ask
+
     def knows(self, tool: str) -> bool:
-        rules = (*self.allow, *self.ask, *self.deny)
-        return tool in RENAMED or (tool.startswith("mcp__") and any(r.names(tool) for r in rules))
+        if not tool.startswith("mcp__"):
+            return tool in RENAMED
+        return any(rule.names(tool) for rule in (*self.allow, *self._refusals))
 
     def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         tool = RENAMED.get(tool, tool)
@@ -319,84 +328,82 @@ class ClaudeCode:
         if tool == _MONITOR and isinstance(arguments.get("command"), str):
             return self._allows_monitor(arguments, root)
         if subject := _subject(tool, arguments):
-            is_free = tool in FREE and self.mode != "plan"
-            return self._decide(
-                lambda rule: rule.tool == tool and fits_subject(rule.what, subject), free=is_free
-            )
+            return self._allows_subject(tool, subject)
         if tool in _FILE_TOOLS:
+            files = _FileRules(self, root)
             paths = path_arguments(arguments) or (None,)
-            return all(self._files(root).allows_tool(tool, path) for path in paths)
-        return self._decide(lambda rule: rule.names(tool) and not rule.what, free=tool in FREE)
+            return all(files.allows_tool(tool, path) for path in paths)
+
+        def fits(rule: ToolSpecifier) -> bool:
+            return rule.names(tool) and not rule.what
+
+        return self._decide(fits, free=tool in FREE)
+
+    def _allows_subject(self, tool: str, subject: str) -> bool:
+        def fits(rule: ToolSpecifier) -> bool:
+            return rule.tool == tool and fits_subject(rule.what, subject)
+
+        return self._decide(fits, free=tool in FREE and self.mode != "plan")
 
     def _allows_monitor(self, arguments: Arguments, root: str) -> bool:
         """Judge it as Bash, under rules for the whole tool too (anthropics/claude-code#95615)."""
-        about = [rule for rule in (*self.deny, *self.ask) if rule.names(_MONITOR)]
-        if about:
+        if any(rule.names(_MONITOR) for rule in self._refusals):
             return False
         is_open = any(rule.tool == _MONITOR and not rule.what for rule in self.allow)
-        text, home = arguments["command"], self.home or _NO_HOME
+        text = arguments["command"]
         if is_open and not unreadable_text(text):
-            return not self._is_refused(read(text, home, root), text)
+            return not self._is_refused(read(text, self.own_home, root), text)
         return self._allows_shell(arguments, root)
 
     def _allows_shell(self, arguments: Arguments, root: str) -> bool:
-        leaves = self.sandbox and self.sandbox.may_be_left and arguments.get(_LEAVES)
-        engine = replace(self, sandbox=None) if leaves else self
+        engine = self
+        if self.sandbox and self.sandbox.may_be_left and arguments.get(_LEAVES):
+            engine = replace(self, sandbox=None)
         return engine.allows_command(arguments["command"], root)
 
     def allows_command(self, text: str, root: str) -> bool:
         if unreadable_text(text):
             return False
-        reading = read(text, self.home or _NO_HOME, root)
-        is_held = self._is_held(reading, text)
+        reading = read(text, self.own_home, root)
+        # While planning no sandbox spares anything.
+        sandbox = None if self.mode == "plan" else self.sandbox
+        is_held = sandbox is not None and sandbox.holds(reading, text)
         if self._is_refused(reading, text, is_held=is_held):
             return False
         if self.mode == "bypassPermissions":
             return True
-        files = self._files(root)
+        files = _FileRules(self, root)
         if any(_is_never(command, files) for command in reading.commands):
             return False
         if is_held and reading.is_clear and _are_spared(reading.commands):
             return True
         return self._allows_reading(reading, text, files)
 
-    def _is_held(self, reading: Reading, text: str) -> bool:
-        """Return True if a text runs in a sandbox that spares it a rule.
-
-        While planning none does.
-        """
-        sandbox = None if self.mode == "plan" else self.sandbox
-        return sandbox is not None and sandbox.holds(reading, text)
-
     def _allows_reading(self, reading: Reading, text: str, files: _FileRules) -> bool:
         rules = [rule for rule in self.allow if rule.tool == BASH]
-        if any(not rule.what for rule in rules):
+        if not all(rule.what for rule in rules):
             return True
-        if any(rule.is_exact and rule.what == text.strip() for rule in rules):
+        if _has_exactly(rules, text):
             return reading.may_be_exact and self._admits_exact(reading.commands, text, files)
-        return (
-            reading.is_clear
-            and len(text) <= _LONGEST
-            and _keeps_its_place(reading.commands, files)
-            and all(self._allows_part(command, rules, files) for command in reading.commands)
-        )
+        if not reading.is_clear or len(text) > _LONGEST:
+            return False
+        if not _keeps_its_place(reading.commands, files):
+            return False
+        return all(self._allows_part(command, rules, files) for command in reading.commands)
 
     def _admits_exact(self, commands: Sequence[Command], text: str, files: _FileRules) -> bool:
         """Return True if files let a text pass that a rule has word for word.
 
         The paths of its commands count too, unless one next to them, behind no pipe, needs a rule.
         """
-        if not all(all(map(files.admits_redirect, each.redirects)) for each in commands):
-            return False
+        for command in commands:
+            if not all(map(files.admits_redirect, command.redirects)):
+                return False
         inner = [unwrapped(command, loosely=True) for command in commands if command.words]
         if all(_keeps_to_paths(command, files) for command in inner):
             return True
-        return "|" not in text and not all(touched(each).words or is_free(each) for each in inner)
-
-    def _files(self, root: str) -> _FileRules:
-        return _FileRules(
-            self.allow, self.ask, self.deny, self.mode, self.folders, self.home or _NO_HOME, root
-        )
+        needs_rule = any(not touched(each).words and not is_free(each) for each in inner)
+        return needs_rule and "|" not in text
 
     def _is_refused(self, reading: Reading, text: str, *, is_held: bool = False) -> bool:
         """Return True if a rule that denies or asks fits any command in it, however it is wrapped.
@@ -406,7 +413,7 @@ class ClaudeCode:
         """
         asks = [rule for rule in self.ask if rule.what or not is_held]
         rules = [rule for rule in (*self.deny, *asks) if rule.tool == BASH]
-        if any(rule.is_exact and rule.what == text.strip() for rule in rules):
+        if _has_exactly(rules, text):
             return True
         commands = (*reading.commands, *reading.hidden)
         if any(map(is_wrapped_too_often, commands)):
@@ -417,20 +424,13 @@ class ClaudeCode:
                     return True
         return False
 
-    def _allows_part(
-        self,
-        command: Command,
-        rules: list[ToolSpecifier],
-        files: _FileRules,
-    ) -> bool:
+    def _allows_part(self, command: Command, rules: list[ToolSpecifier], files: _FileRules) -> bool:
         if not all(map(files.admits_redirect, command.redirects)):
             return False
         if not command.words:
             return True
         inner = unwrapped(command, loosely=True)
-        paths = touched(inner)
-        is_open = all(files.admits(word, writes=paths.writes) for word in paths.words)
-        if _is_guarded(inner) or not is_open:
+        if _is_guarded(inner) or not _admits_paths(inner, files):
             return False
         if any(allows_command(rule, command) for rule in rules):
             return True
@@ -444,22 +444,24 @@ class ClaudeCode:
         if argv[0] != "xargs":
             return False
         hides_files = any(rule.tool == "read" and rule.what for rule in self.deny)
-        if hides_files and not _SHOWERS.isdisjoint(argv):
+        if hides_files and not PROGRAMS["showers"].isdisjoint(argv):
             return True
-        rules = [rule for rule in (*self.deny, *self.ask) if rule.tool == BASH]
+        rules = [rule for rule in self._refusals if rule.tool == BASH]
         return any(rule.what.partition(" ")[0] in argv for rule in rules)
 
-    def _decide(
-        self,
-        fits: Callable[[ToolSpecifier], bool],
-        *,
-        free: bool,
-    ) -> bool:
+    def _decide(self, fits: Callable[[ToolSpecifier], bool], *, free: bool) -> bool:
         if any(map(fits, self.deny)):
             return False
         if self.mode == "bypassPermissions":
             return True
-        return not any(map(fits, self.ask)) and (any(map(fits, self.allow)) or free)
+        if any(map(fits, self.ask)):
+            return False
+        return free or any(map(fits, self.allow))
+
+
+def _has_exactly(rules: Iterable[ToolSpecifier], text: str) -> bool:
+    """Return True if a rule has the text word for word."""
+    return any(rule.is_exact and rule.what == text.strip() for rule in rules)
 
 
 def _are_spared(commands: Sequence[Command]) -> bool:
@@ -468,12 +470,10 @@ def _are_spared(commands: Sequence[Command]) -> bool:
     It spares none if one command writes and another moves there.
     """
     inner = [unwrapped(command, loosely=True) for command in commands if command.words]
+    if len(inner) < len(commands) or not all(map(_is_spared, commands)):
+        return False
     moves = any(command.argv[0] == "cd" for command in inner)
-    return (
-        len(inner) == len(commands)
-        and all(map(_is_spared, commands))
-        and not (moves and any(touched(command).writes for command in inner))
-    )
+    return not (moves and any(touched(command).writes for command in inner))
 
 
 def _is_spared(command: Command) -> bool:
@@ -482,7 +482,7 @@ def _is_spared(command: Command) -> bool:
         return False
     inner = unwrapped(command, loosely=True)
     program, *words = inner.argv
-    if _is_guarded(inner) or program in _UNSPARED:
+    if _is_guarded(inner) or program in PROGRAMS["unspared"]:
         return False
     if program == "sed" and any(map(_IN_PLACE.match, words)):
         return False
@@ -511,6 +511,10 @@ def _keeps_to_paths(command: Command, files: _FileRules) -> bool:
     program, *words = command.argv
     if program in COPIERS and any(word.startswith("-") for word in words):
         return False
+    return _admits_paths(command, files)
+
+
+def _admits_paths(command: Command, files: _FileRules) -> bool:
     paths = touched(command)
     return all(files.admits(word, writes=paths.writes) for word in paths.words)
 
@@ -524,8 +528,12 @@ def _only_edits(command: Command) -> bool:
 def _subject(tool: str, arguments: Arguments) -> str:
     """Return the subject of a rule for a tool that takes no path; "" for any other tool."""
     if tool == "webfetch":
-        host = _HOST.match(str(arguments.get("url", "")))
-        return f"domain:{host[1].lower() if host else ''}"
-    if tool in {"task", "skill"}:
-        return str(arguments.get("subagent_type" if tool == "task" else "skill") or "*")
+        url = str(arguments.get("url", ""))
+        host = _HOST.match(url)
+        name = host[1].lower() if host else ""
+        return f"domain:{name}"
+    if tool == "task":
+        return str(arguments.get("subagent_type") or "*")
+    if tool == "skill":
+        return str(arguments.get("skill") or "*")
     return ""

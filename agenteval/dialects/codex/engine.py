@@ -40,6 +40,10 @@ _EXPANDED = re.compile(r"\A=|[{}*?\[\]\\~^#$`]")  # by bash or by zsh
 _ESCAPE = re.compile(r'\\[$`"\\\n]')
 
 
+# By the name of a program, the only paths at which it has the rules of its name.
+Places = Mapping[str, frozenset[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class PrefixRule:
     """`pattern` holds for each leading word what it may be; `caseless` takes any letter's case."""
@@ -76,18 +80,8 @@ class Codex:
     """
 
     rules: tuple[PrefixRule, ...]
-    executables: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    executables: Places = field(default_factory=dict)
     approval: Approval = "untrusted"
-    _about: Mapping[str, list[PrefixRule]] = field(init=False, repr=False)  # by program, folded
-    _longest: int = field(init=False, repr=False)  # of those programs
-
-    def __post_init__(self) -> None:
-        about: dict[str, list[PrefixRule]] = {}
-        for rule in self.rules:
-            for program in {_folded(each) for each in rule.pattern[0]}:
-                about.setdefault(program, []).append(rule)
-        object.__setattr__(self, "_about", about)
-        object.__setattr__(self, "_longest", max(map(len, about), default=0))
 
     @property
     def name(self) -> str:
@@ -102,10 +96,8 @@ class Codex:
     def decision(self, arguments: Arguments, root: str) -> Decision:
         """Return the strictest decision on its commands; of a text that is too long, `prompt`."""
         leaves = _leaves_sandbox(arguments)
-        decisions = [
-            self._on_command(argv, root, leaves=leaves) for argv in commands(arguments["command"])
-        ]
-        decision = _strictest(decisions)
+        argvs = commands(arguments["command"])
+        decision = _strictest([self._on_command(argv, root, leaves=leaves) for argv in argvs])
         if self.approval == "never" and (leaves or decision == "prompt"):
             return "forbidden"
         return decision
@@ -113,18 +105,14 @@ class Codex:
     def _on_command(self, argv: Argv, root: str, *, leaves: bool) -> Decision:
         if rules := self.rules_about(argv, root):
             return _strictest([rule.decision for rule in rules])
-        needs_approval = self.approval == "untrusted" or leaves or _deletes_by_force(argv)
-        return "prompt" if needs_approval else "allow"
+        if self.approval == "untrusted" or leaves or _deletes_by_force(argv):
+            return "prompt"
+        return "allow"
 
     def rules_about(self, argv: Argv, root: str) -> Sequence[PrefixRule]:
         """Return the rules that match a command, or else those for only its program's name."""
-        rules = [rule for rule in self._rules_of(argv[0]) if rule.matches(argv)]
+        rules = [rule for rule in self.rules if rule.matches(argv)]
         return rules or [*self._of_its_name(argv, root)]
-
-    def _rules_of(self, program: str) -> Sequence[PrefixRule]:
-        if len(program) > self._longest:
-            return ()
-        return self._about.get(_folded(program), ())
 
     def _of_its_name(self, argv: Argv, root: str) -> Iterator[PrefixRule]:
         """Yield the rules for a program that is given by its path: from the root on."""
@@ -132,7 +120,7 @@ class Codex:
         name = posixpath.basename(path)
         if not name:
             return
-        for rule in self._rules_of(name):
+        for rule in self.rules:
             has_place = any(self._is_place(path, name, own) for own in rule.spellings(name))
             if has_place and rule.matches((name, *argv[1:])):
                 yield rule
@@ -169,36 +157,40 @@ def _deletes_by_force(argv: Argv) -> bool:
     program, words = _behind_starters(argv)
     if program == "rm":
         options = takewhile("--".__ne__, words)
-        return any(option == "--force" or _LETTER_F.match(option) for option in options)
+        return any(map(_FORCE.match, options))
     if program == "trap":
-        return any(_has_forced_deletion(word) for word in words if word[:1] != "-")
-    if program not in {"bash", "sh", "zsh"} or len(words) != 2 or words[0] not in {"-c", "-lc"}:
+        texts = [word for word in words if word[:1] != "-"]
+        return any(map(_has_forced_deletion, texts))
+    is_shell = program in {"bash", "sh", "zsh"} and len(words) == 2
+    if not is_shell or words[0] not in {"-c", "-lc"}:
         return False
     return _has_forced_deletion(words[1])
 
 
 def _behind_starters(argv: Argv) -> tuple[str, Argv]:
     """Return the program that sudo and env start, and its words."""
-    at, last = 0, len(argv) - 1
-    while at < last and (program := posixpath.basename(argv[at])) in {"env", "sudo"}:
-        at += 1
-        while program == "env" and at < last and ("=" in argv[at] or argv[at][:1] == "-"):
-            at += 1
-    return posixpath.basename(argv[at]), argv[at + 1 :]
+    program, *words = argv
+    program = posixpath.basename(program)
+    while words and program in {"env", "sudo"}:
+        if program == "env":
+            # The last word is its program, whatever it looks like.
+            while len(words) > 1 and ("=" in words[0] or words[0][:1] == "-"):
+                del words[0]
+        program = posixpath.basename(words.pop(0))
+    return program, tuple(words)
 
 
-_LETTER_F = re.compile("-[^-]*f")
+_FORCE = re.compile(r"-[^-]*f|--force\Z")
 
 
 def _has_forced_deletion(text: str) -> bool:
     """Return True if any command in a text deletes by force, wherever it stands, or in doubt."""
     source = Source(text)
-    stack = [*source.roots]
-    if source.is_cut or any(root.has_error for root in stack):
-        return source.is_cut
-    while stack:
-        node = stack.pop()
-        stack.extend(node.children)
+    if source.is_cut:
+        return True
+    if any(root.has_error for root in source.roots):
+        return False
+    for node in source.nodes():
         if node.type != "command":
             continue
         words = dropwhile(lambda word: word.type != "command_name", node.named_children)
@@ -209,9 +201,10 @@ def _has_forced_deletion(text: str) -> bool:
 
 
 def _value_or_none(source: Source, word: Node) -> str:
-    is_name = word.type == "command_name"
+    if word.type == "command_name":
+        word = word.named_children[0]
     try:
-        return _value(source, word.named_children[0] if is_name else word)
+        return _value(source, word)
     except _NotPlainError:
         return ""
 
@@ -233,16 +226,14 @@ def commands(text: str) -> tuple[Argv, ...]:
 
 def _plain_commands(source: Source) -> tuple[Argv, ...]:
     commands: list[Argv] = []
-    stack = [*source.roots]
-    if any(root.has_error for root in stack):
+    if any(root.has_error for root in source.roots):
         raise _NotPlainError
-    while stack:
-        node = stack.pop()
-        if node.type not in (_KNOWN if node.is_named else _JOINTS):
+    for node in source.nodes():
+        known = _KNOWN if node.is_named else _JOINTS
+        if node.type not in known:
             raise _NotPlainError
         if node.type == "command":
             commands.append(_argv(source, node.named_children))
-        stack.extend(node.children)
     if not commands:
         raise _NotPlainError
     return tuple(commands)
@@ -252,13 +243,13 @@ def _argv(source: Source, words: Sequence[Node]) -> Argv:
     program = words[0].named_children[:1] if words else []
     if [node.type for node in program] != ["word"]:
         raise _NotPlainError
-    return tuple(_value(source, word) for word in (*program, *words[1:]))
+    nodes = (*program, *words[1:])
+    return tuple(_value(source, node) for node in nodes)
 
 
 def _value(source: Source, word: Node) -> str:
     """Return a word without its quotes. Raises _NotPlainError if bash does more to it."""
-    start, end = word.byte_range
-    value = source.text[start:end]
+    value = source.text_of(word)
     is_plain = True
     match word.type:
         case "concatenation":

@@ -10,11 +10,13 @@ known here: a path that may be a file or a folder is taken as both.
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
+import msgspec
 from tree_sitter import Node
 
+from agenteval.dialects.registry import load_table
 from agenteval.policy.command_lines import absolute, expanded, inside, wildcard_regex
 from agenteval.policy.policy import Arguments, path_arguments
 from agenteval.shell.facts import Source
@@ -22,33 +24,8 @@ from agenteval.shell.gate import names
 from agenteval.trial.call import BASH
 
 Action = Literal["allow", "ask", "deny"]
-EDIT_TOOLS = names("edit write patch multiedit apply_patch")
-TOOLS = (
-    *("bash", "read", "write", "edit", "patch", "multiedit", "glob", "grep", "list", "webfetch"),
-    *("websearch", "codesearch", "task", "todowrite", "todoread", "skill", "lsp", "apply_patch"),
-)
-# Which argument of a tool its rules are about; a tool that is not here is asked about as "*".
-_SUBJECTS: Mapping[str, str] = {
-    **dict.fromkeys(("read", *EDIT_TOOLS), "filePath"),
-    **dict.fromkeys(("glob", "grep"), "pattern"),
-    **dict.fromkeys(("websearch", "codesearch"), "query"),
-    "list": "path",
-    "webfetch": "url",
-    "task": "subagent_type",
-    "skill": "name",
-}
 _OUTPUTS = "/.local/share/opencode/tool-output/*"
 _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
-_SEARCHES = names("glob grep list")
-# About these no rule for bash is asked, only where they lead.
-MOVES = names("cd chdir popd pushd push-location set-location")
-OLD_TOUCHES = names("cd rm cp mv mkdir touch chmod chown")
-_TOUCHES = (
-    OLD_TOUCHES
-    | MOVES
-    | names("copy-item move-item remove-item new-item rename-item")
-    | names("cat get-content set-content add-content")
-)
 _WORDS = names("command_name word string raw_string concatenation")
 # A `((i++))` or `((!x))`: to grammar 0.25.0, which OpenCode has, a test and no command.
 _TEST = re.compile(r"\(\([\s(-]*(?:!|[\w${}]+(?:\+\+|--))")
@@ -64,27 +41,51 @@ class PermissionRule:
     action: Action
 
 
-# What stands before every user's own rules.
-DEFAULTS = (
-    PermissionRule("*", "*", "allow"),
-    PermissionRule("doom_loop", "*", "ask"),
-    PermissionRule("external_directory", "*", "ask"),
-    PermissionRule("external_directory", "/tmp/opencode/*", "allow"),  # noqa: S108 -- theirs
-    PermissionRule("question", "*", "deny"),
-    PermissionRule("read", "*.env", "ask"),
-    PermissionRule("read", "*.env.*", "ask"),
-    PermissionRule("read", "*.env.example", "allow"),
-)
-# What its agent for plans has besides.
-PLAN = (
-    PermissionRule("task", "general", "deny"),
-    PermissionRule("edit", "*", "deny"),
-    PermissionRule("edit", ".opencode/plans/*.md", "allow"),
-)
+class _Tables(msgspec.Struct, forbid_unknown_fields=True):
+    """The lists of tables.toml, which says what each means."""
+
+    tools: tuple[str, ...]
+    edit_tools: frozenset[str]
+    searches: frozenset[str]
+    moves: frozenset[str]
+    old_touches: frozenset[str]
+    touches: frozenset[str]
+    defaults: tuple[tuple[str, str, Action], ...]
+    plan: tuple[tuple[str, str, Action], ...]
+    subjects: dict[str, str]
+    old_actions: dict[str, str]
+
+
+TABLES = load_table("opencode/tables.toml", _Tables)
+DEFAULTS = tuple(PermissionRule(*rule) for rule in TABLES.defaults)
+
+
+class _Engine:
+    """An engine that looks at where a command starts, and at each part of it.
+
+    `opens` returns True if a folder outside the project may be used.
+    """
+
+    __slots__ = ()
+
+    def opens(self, folder: str) -> bool:
+        raise NotImplementedError
+
+    def allows_segment(self, segment: "Segment", start: str, root: str) -> bool:
+        raise NotImplementedError
+
+    def allows_command(self, text: str, root: str, start: str) -> bool:
+        """Return True if a text may run in the folder `start`."""
+        source = Source(text)
+        if source.is_cut:
+            return False
+        if inside(start, root) is None and not self.opens(start):
+            return False
+        return all(self.allows_segment(segment, start, root) for segment in _segments(source))
 
 
 @dataclass(frozen=True, slots=True)
-class OpenCode:
+class OpenCode(_Engine):
     """OpenCode 1.1 and later; `home` is what `~` stands for in a path."""
 
     rules: tuple[PermissionRule, ...]
@@ -100,7 +101,8 @@ class OpenCode:
             return "allow"
         subject = _slashed(subject)
         for rule in reversed(self.rules):
-            if wildcard(rule.permission, permission) and wildcard(_slashed(rule.pattern), subject):
+            is_about = wildcard(rule.permission, permission)
+            if is_about and wildcard(_slashed(rule.pattern), subject):
                 return rule.action
         return "ask"
 
@@ -114,30 +116,22 @@ class OpenCode:
 
     def knows(self, tool: str) -> bool:
         own = self.rules[len(DEFAULTS) :]
-        named = any(wildcard(rule.permission, tool) for rule in own if rule.permission != "*")
-        return named and self.offers(tool)
+        patterns = {rule.permission for rule in own} - {"*"}
+        is_named = any(wildcard(pattern, tool) for pattern in patterns)
+        return is_named and self.offers(tool)
 
     def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         if tool == BASH:
-            return self.allows_command(arguments["command"], root, _start_folder(arguments, root))
-        return all(
-            self.action(permission, subject) == "allow"
-            for permission, subject in _subjects(tool, arguments, root)
-        )
+            start = _start_folder(arguments, root)
+            return self.allows_command(arguments["command"], root, start)
+        subjects = _subjects(tool, arguments, root)
+        return all(self.action(*subject) == "allow" for subject in subjects)
 
-    def quoted(
-        self,
-        tool: str,
-        arguments: Arguments,
-        root: str,
-    ) -> list[Mapping[str, str]]:
-        """All rules on the permission that was missing, in their order, allowing ones too."""
+    def quoted(self, tool: str, arguments: Arguments, root: str) -> list[Mapping[str, str]]:
+        """Return all rules on the missing permission in their order, allowing ones too."""
         permission = self._missing(tool, arguments, root)
-        return [
-            {"permission": rule.permission, "pattern": rule.pattern, "action": rule.action}
-            for rule in self.rules
-            if wildcard(rule.permission, permission)
-        ]
+        rules = [rule for rule in self.rules if wildcard(rule.permission, permission)]
+        return list(map(asdict, rules))
 
     def _missing(self, tool: str, arguments: Arguments, root: str) -> str:
         """Return the permission that a denied call lacks: folders come first."""
@@ -146,34 +140,25 @@ class OpenCode:
             folders = [*outside(start, "/", root, is_folder=True)]
             for segment in _segments(Source(str(arguments["command"]))):
                 folders += segment.folders_outside(start, root, self.home)
-            return BASH if all(map(self._opens, folders)) else "external_directory"
+            return BASH if all(map(self.opens, folders)) else "external_directory"
         for permission, subject in _subjects(tool, arguments, root):
             if self.action(permission, subject) != "allow":
                 return permission
         return _permission(tool)
 
-    def allows_command(self, text: str, root: str, start: str) -> bool:
-        """Return True if a text may run in the folder `start`."""
-        source = Source(text)
-        if source.is_cut:
-            return False
-        if inside(start, root) is None and not self._opens(start):
-            return False
-        return all(self._allows_segment(segment, start, root) for segment in _segments(source))
-
     def stops_at(self, text: str, root: str, start: str) -> str:
         """Return the first command of a text that no rule allows, as it stands there."""
         for segment in _segments(Source(text)):
-            if not self._allows_segment(segment, start, root):
+            if not self.allows_segment(segment, start, root):
                 return segment.text
         return ""
 
-    def _allows_segment(self, segment: "Segment", start: str, root: str) -> bool:
+    def allows_segment(self, segment: "Segment", start: str, root: str) -> bool:
         if segment.needs_rule and self.action(BASH, segment.text) != "allow":
             return False
-        return all(map(self._opens, segment.folders_outside(start, root, self.home)))
+        return all(map(self.opens, segment.folders_outside(start, root, self.home)))
 
-    def _opens(self, folder: str) -> bool:
+    def opens(self, folder: str) -> bool:
         return self.action("external_directory", posixpath.join(folder, "*")) == "allow"
 
 
@@ -181,23 +166,21 @@ def _start_folder(arguments: Arguments, root: str) -> str:
     return absolute(str(arguments.get("workdir") or root), root)
 
 
-def _subjects(
-    tool: str,
-    arguments: Arguments,
-    root: str,
-) -> Iterator[tuple[str, str]]:
-    """The permissions that a call needs, each with what it is needed for."""
-    if tool in _SEARCHES:
+def _subjects(tool: str, arguments: Arguments, root: str) -> Iterator[tuple[str, str]]:
+    """Yield the permissions that a call needs, each with what it is needed for."""
+    permission = _permission(tool)
+    if tool in TABLES.searches:
         folder = absolute(str(arguments.get("path") or root), root)
         if inside(folder, root) is None:
             yield "external_directory", posixpath.join(folder, "*")
-    if _SUBJECTS.get(tool) != "filePath":
-        yield _permission(tool), str(arguments.get(_SUBJECTS.get(tool, ""), "*"))
+    argument = TABLES.subjects.get(tool, "")
+    if argument != "filePath":
+        yield permission, str(arguments.get(argument, "*"))
         return
     for whole in _asked_files(arguments, root):
         if inside(whole, root) is None:
             yield "external_directory", posixpath.join(posixpath.dirname(whole), "*")
-        yield _permission(tool), posixpath.relpath(whole, root)
+        yield permission, posixpath.relpath(whole, root)
 
 
 def _asked_files(arguments: Arguments, root: str) -> list[str]:
@@ -205,23 +188,31 @@ def _asked_files(arguments: Arguments, root: str) -> list[str]:
 
 
 def _permission(tool: str) -> str:
-    return "edit" if tool in EDIT_TOOLS else tool
+    return "edit" if tool in TABLES.edit_tools else tool
 
 
 def _slashed(text: str) -> str:
-    """A text as OpenCode compares it: that a path of Windows is meant can't be ruled out."""
+    """Return a text as OpenCode compares it: it may be a path of Windows."""
     return text.replace("\\", "/")
 
 
 def wildcard(pattern: str, subject: str) -> bool:
-    """OpenCode's match: anchored, `*` for anything, `?` for one character, a last ` *` optional."""
-    # JavaScript's `?` is half of a character like an emoji.
+    """Return True if OpenCode's pattern fits: anchored, `*` for anything, `?` for one character.
+
+    A last ` *` is optional.
+    """
     if not subject.isascii():
-        pattern, subject = (_TWO_UNITS.sub(r"\g<0>\g<0>", text) for text in (pattern, subject))
+        # JavaScript's `?` is half of a character like an emoji.
+        pattern, subject = _in_units(pattern), _in_units(subject)
     if wildcard_regex(pattern).fullmatch(subject):
         return True
     bare = pattern.removesuffix(" *")
     return bare != pattern and wildcard_regex(bare).fullmatch(subject) is not None
+
+
+def _in_units(text: str) -> str:
+    """Return a text with two characters for each that UTF-16 needs two units for."""
+    return _TWO_UNITS.sub(r"\g<0>\g<0>", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,16 +228,16 @@ class Segment:
 
     @property
     def needs_rule(self) -> bool:
-        return bool(self.words) and self.program not in MOVES
+        return bool(self.words) and self.program not in TABLES.moves
 
     def folders_outside(self, start: str, root: str, home: str) -> Iterator[str]:
         """Yield the folders outside the project that its paths need open, counted from `start`."""
-        if self.program not in _TOUCHES:
+        if self.program not in TABLES.touches:
             return
         for word in self.operands():
             path = _GLOB.sub("", expanded(_unquoted(word), home))
             if path and not any(mark in path for mark in "$`"):
-                yield from outside(path, start, root, is_folder=self.program in MOVES)
+                yield from outside(path, start, root, is_folder=self.program in TABLES.moves)
 
     def operands(self) -> Iterator[str]:
         marks = ("-", "+") if self.program == "chmod" else ("-",)
@@ -257,33 +248,23 @@ class Segment:
 
 def _segments(source: Source) -> Iterator[Segment]:
     """Yield every command of a text, those inside others too."""
-    stack: list[Node] = [*source.roots]
-    while stack:
-        node = stack.pop()
-        if _is_command(source, node):
-            whole = node
-            if node.parent and node.parent.type == "redirected_statement":
-                whole = node.parent
-            yield Segment(_text(source, whole).strip(), _words(source, node))
-        stack.extend(reversed(node.children))
-
-
-def _words(source: Source, node: Node) -> tuple[str, ...]:
-    if node.type == "compound_statement":
-        return (_text(source, node),)
-    return tuple(_text(source, child) for child in node.children if child.type in _WORDS)
+    for node in source.nodes():
+        if not _is_command(source, node):
+            continue
+        whole = node
+        if node.parent and node.parent.type == "redirected_statement":
+            whole = node.parent
+        words = node.children if node.type == "command" else [node]
+        kinds = _WORDS | {"compound_statement"}
+        texts = tuple(source.text_of(word) for word in words if word.type in kinds)
+        yield Segment(source.text_of(whole).strip(), texts)
 
 
 def _is_command(source: Source, node: Node) -> bool:
     """Return True if OpenCode's grammar takes it for one, as it does most of what is in `(( ))`."""
     if node.type == "compound_statement" and node.children[0].type == "((":
-        return not _TEST.match(_text(source, node))
+        return not _TEST.match(source.text_of(node))
     return node.type == "command"
-
-
-def _text(source: Source, node: Node) -> str:
-    start, end = node.byte_range
-    return source.text[start:end]
 
 
 def _unquoted(word: str) -> str:
@@ -298,6 +279,7 @@ def outside(
     *,
     is_folder: bool,
 ) -> Iterator[str]:
+    """Yield the path, and the folder of a file, if it lies outside the project."""
     whole = absolute(path, start)
     if inside(whole, root) is None:
         yield whole
@@ -306,17 +288,11 @@ def outside(
 
 
 _KNOWN = names("edit webfetch doom_loop external_directory")
-_FILE_TOOLS = EDIT_TOOLS | {"read"}
-_ACTIONS: Mapping[str, str] = {
-    **dict.fromkeys(EDIT_TOOLS, "edit"),
-    "webfetch": "webfetch",
-    "websearch": "webfetch",
-    "codesearch": "webfetch",
-}
+_FILE_TOOLS = TABLES.edit_tools | {"read"}
 
 
 @dataclass(frozen=True, slots=True)
-class OpenCode10:
+class OpenCode10(_Engine):
     """OpenCode 1.0: `patterns` are the rules for bash, `actions` those for other tools.
 
     `switches` say of patterns for tools whether these are offered, unless an action denies them.
@@ -335,7 +311,7 @@ class OpenCode10:
         switches: Mapping[str, bool],
         home: str,
     ) -> "OpenCode10":
-        """The engine that a config's rules make: 1.0 skips what it does not know."""
+        """Return the engine that a config's rules make: 1.0 skips what it does not know."""
         patterns: dict[str, Action] = {"*": "allow"}
         actions: dict[str, Action] = {}
         for rule in rules:
@@ -348,7 +324,7 @@ class OpenCode10:
     def offers(self, tool: str) -> bool:
         if tool == BASH and self.patterns == {"*": "deny"}:
             return False
-        is_denied = self.actions.get(_ACTIONS.get(tool, "")) == "deny"
+        is_denied = self.actions.get(TABLES.old_actions.get(tool, "")) == "deny"
         return not is_denied and self._switch(tool) is not False
 
     def knows(self, tool: str) -> bool:
@@ -357,30 +333,30 @@ class OpenCode10:
     def _switch(self, tool: str) -> bool | None:
         """Return the longest matching switch; of two equally long, the later in the alphabet."""
         fitting = [pattern for pattern in self.switches if wildcard(pattern, tool)]
-        longest = max(fitting, key=_length_and_text, default=None)
-        return None if longest is None else self.switches[longest]
+        if not fitting:
+            return None
+        return self.switches[max(fitting, key=_length_and_text)]
 
     def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         if tool == BASH:
-            return self.allows_command(arguments["command"], root, _start_folder(arguments, root))
-        files = _asked_files(arguments, root) if tool in _FILE_TOOLS else []
-        if not self._opens_outside and any(inside(file, root) is None for file in files):
-            return False
-        return self.actions.get(_ACTIONS.get(tool, ""), "allow") == "allow"
+            start = _start_folder(arguments, root)
+            return self.allows_command(arguments["command"], root, start)
+        if tool in _FILE_TOOLS:
+            files = _asked_files(arguments, root)
+            is_outside = any(inside(file, root) is None for file in files)
+            if is_outside and not self._opens_outside:
+                return False
+        return self.actions.get(TABLES.old_actions.get(tool, ""), "allow") == "allow"
 
-    def allows_command(self, text: str, root: str, start: str) -> bool:
-        """Return True if a text may run in the folder `start`."""
-        source = Source(text)
-        if source.is_cut:
-            return False
-        if inside(start, root) is None and not self._opens_outside:
-            return False
-        return all(self._allows_segment(segment, root) for segment in _segments(source))
-
-    def _allows_segment(self, segment: Segment, root: str) -> bool:
+    def allows_segment(self, segment: Segment, start: str, root: str) -> bool:
+        del start  # 1.0 counts every path from the project
         if not self._opens_outside and any(_folders_outside(segment, root, self.home)):
             return False
         return segment.program == "cd" or self._action(segment.words) == "allow"
+
+    def opens(self, folder: str) -> bool:
+        del folder  # all of them, or none
+        return self._opens_outside
 
     @property
     def _opens_outside(self) -> bool:
@@ -392,9 +368,10 @@ class OpenCode10:
         Of two equally long patterns the later in the alphabet counts.
         """
         action: Action = "allow"
+        program = words[0] if words else ""
         for pattern in sorted(self.patterns, key=_length_and_text):
             head, *tail = re.split(r"\s+", pattern)
-            if wildcard(head, words[0] if words else "") and _in_sequence(tail, words[1:]):
+            if wildcard(head, program) and _in_sequence(tail, words[1:]):
                 action = self.patterns[pattern]
         return action
 
@@ -404,21 +381,16 @@ def _length_and_text(pattern: str) -> tuple[int, str]:
 
 
 def _folders_outside(segment: Segment, root: str, home: str) -> Iterator[str]:
-    """The folders outside the project that its paths name, each word with its quotes."""
-    if segment.program in OLD_TOUCHES:
+    """Yield the folders outside the project that its paths name, each word with its quotes."""
+    if segment.program in TABLES.old_touches:
         for word in segment.operands():
             yield from outside(expanded(word, home), root, root, is_folder=True)
 
 
 def _in_sequence(patterns: list[str], words: tuple[str, ...]) -> bool:
     """Return True if words that match the patterns stand in that order, others between them."""
-    at = 0
-    for pattern in patterns:
-        if pattern == "*":
-            continue
-        while at < len(words) and not wildcard(pattern, words[at]):
-            at += 1
-        if at == len(words):
-            return False
-        at += 1
-    return True
+    rest = iter(words)
+    # `any` takes the words up to the one that matches: the next pattern goes on behind it.
+    return all(
+        any(wildcard(pattern, word) for word in rest) for pattern in patterns if pattern != "*"
+    )
