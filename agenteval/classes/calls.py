@@ -20,7 +20,7 @@ from agenteval.policy.mismatch import listed
 from agenteval.policy.policy import admitted_path, closed, elsewhere, path_argument
 from agenteval.policy.rules import BashRules
 from agenteval.shell.gate import Obstacle, Span
-from agenteval.shell.programs import base_name
+from agenteval.shell.wrappers import base_name
 from agenteval.trial.text import names
 
 

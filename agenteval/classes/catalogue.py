@@ -14,8 +14,7 @@ from types import ModuleType
 from agenteval import plugins
 from agenteval.classes import calls, commands, shapes
 from agenteval.classes.failure_class import ArticleRow, FailureClass, classes_of
-from agenteval.classes.malformed import KINDS
-from agenteval.classes.malformed_arguments import MalformedKind
+from agenteval.classes.malformed import KINDS, MalformedKind
 from agenteval.trial.call import ToolCall
 
 SHIPPED_VERSION = "12"  # stored with every run, with the names of plug-ins

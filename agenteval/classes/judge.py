@@ -10,7 +10,7 @@ stands: each was judged first. Capitals in a listed call are values to fill in.
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from agenteval.classes.catalogue import failure_classes
 from agenteval.classes.failure_class import (
@@ -25,6 +25,7 @@ from agenteval.classes.failure_class import (
     with_quoted_urls,
     without_residue,
 )
+from agenteval.lazily import read_table
 from agenteval.policy.command_lines import normalise
 from agenteval.policy.mismatch import (
     SHOWN,
@@ -54,17 +55,9 @@ from agenteval.policy.rules import MOVES
 from agenteval.shell.facts import RedirectKind, ShellFacts, without_heredocs
 from agenteval.shell.gate import UNREADABLE, NotSimple, Simple, compiled, new, quoted, read_simple
 from agenteval.shell.leaves import read_leaves
-from agenteval.shell.programs import (
-    NO_OPS,
-    SHELLS,
-    base_name,
-    can_show,
-    interpreter,
-    shown_files,
-    wants_input,
-)
+from agenteval.shell.programs import NO_OPS, SHELLS, can_show, interpreter, shown_files, wants_input
 from agenteval.shell.reader import read_facts
-from agenteval.shell.wrappers import is_wrapper, passes_arguments
+from agenteval.shell.wrappers import base_name, is_wrapper, passes_arguments
 from agenteval.trial.call import BASH, Denied, Finding, ToolCall, Verdict
 
 _MOST = 200  # characters: two lines
@@ -307,92 +300,54 @@ _MENDS: Mapping[str, Callable[[str], str]] = {
     **dict.fromkeys(("background", "env-assignment", "bare-binary"), with_quoted_urls),
 }
 
-# Text that the parse tree gets wrong. Each known mistake is put in other words of the same meaning;
-# those are read in place of the text only when the tree has nothing left to complain about.
+# Text that the parse tree gets wrong, put in other words by `mends.toml`.
 
-# The tree takes what stands so before a compound command for a program, and its words for more.
-_BEFORE_COMPOUND = compiled(
-    r"(?<![^\s;&|({])(?:(?:!|time(?:[ \t]++-p)?(?:[ \t]++--)?|coproc(?:[ \t]++\w++)?)[ \t]++){1,3}"
-    r"(?=(?:\{|\[\[|if|for|while|until|case|select)[ \t\n])"
-)
-# A function's body needs no brackets around it where it is a compound command.
-_BEFORE_BODY = compiled(
-    r"(?<![^\s;&|({])(?:function[ \t]++[\w.:-]++(?:[ \t]*+\([ \t]*+\))?+"
-    r"|[\w.:-]++[ \t]*+\([ \t]*+\))\s++(?=(?:for|while|until|case|select)[ \t\n(])"
-)
-_PATTERNS = compiled(r"[?*+@!]\([^()'\"`]*+\)")  # in [[ ]] bash takes them without extglob
+_PATTERN = compiled(r"[?*+@!]\([^()'\"`]*+\)")  # in [[ ]] bash takes them without extglob
+_PART_OF_LOOP = compiled(r"(?<=[(;])[^(;]++(?=[;)])")
 _START = r"((?:\A|[;&|(\n]|\b(?:do|elif|else|if|then|until|while)\b|!)[ \t]*+)"  # of a command
+_Replace = Callable[[re.Match[str]], str]
 
 
-def _blank(found: re.Match[str]) -> str:
-    return " " * len(found[0])
+def _fill(character: str) -> _Replace:
+    return lambda mistake: character * len(mistake[0])
 
 
-def _not_blank(found: re.Match[str]) -> str:
-    inside = found[0][1:-1]
-    return found[0] if inside.strip() else f'"{inside}"'
+def _quote_blanks(mistake: re.Match[str]) -> str:
+    inside = mistake[0][1:-1]
+    return mistake[0] if inside.strip() else f'"{inside}"'
 
 
-def _without_patterns(found: re.Match[str]) -> str:
-    return _PATTERNS.sub(lambda pattern: "_" * len(pattern[0]), found[0])
+def _fill_expansion(mistake: re.Match[str]) -> str:
+    filling = "_" * (len(mistake[0]) - 3)
+    return f"${{{filling}}}"
 
 
-def _ones(found: re.Match[str]) -> str:
-    return "1" * len(found[0])
+_FUNCTIONS: Mapping[str, _Replace] = {
+    "quoted blanks": _quote_blanks,
+    "expansion": _fill_expansion,
+    "patterns": lambda mistake: _PATTERN.sub(_fill("_"), mistake[0]),
+    "loop": lambda mistake: _PART_OF_LOOP.sub(_fill("1"), mistake[0]),
+    "brackets": lambda mistake: f"$[{mistake[1].replace('[', '(').replace(']', ')')}]",
+    "subscript": lambda mistake: f"{mistake[1]}[{'_' * len(mistake[2])}]",
+}
 
 
-_SYNTAX_MENDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    (_BEFORE_COMPOUND, _blank),
-    (compiled(r"(?<=[\w\s])\bin(?=[ \t]*+[;\n])"), _blank),
-    (compiled(r"\(\(([^()]*+)\)([ \t]++)\)"), r" (\1)\2 "),
-    (compiled(r"(?<=[\w)])([-+])\1(?=[ \t]*+[\w$(])"), r"+0"),
-    (compiled(r"(?<=[ \t])#[^\n'\"`]*+(?=\n|\Z)"), _blank),
-    (_BEFORE_BODY, _blank),
-    (compiled(r"\{(\([^(){}]*+\))\}"), r" \1 "),
-    (
-        compiled(
-            r"(\b(?:done|esac|fi)|[\n;&][ \t]*+\}|\)|\]\])[ \t]"
-            r"(?=(?:[ \t]|\\\n)*+(?:\}|\b(?:do|done|elif|else|esac|fi|then)\b))"
-        ),
-        r"\1;",
-    ),
-    (compiled("<>"), ">>"),
-    (compiled(r"\{\w++\}(?=[<>])"), lambda found: "9" * len(found[0])),
-    (
-        compiled(r"\$\[((?:[^\[\]\n]*+\[[^\[\]\n]*+\])++[^\[\]\n]*+)\]"),
-        lambda found: f"$[{found[1].replace('[', '(').replace(']', ')')}]",
-    ),
-    (compiled(r"\$\(\([ \t]*+\)\)"), lambda found: f"${{{'_' * (len(found[0]) - 3)}}}"),
-    (compiled(r"\b(?:[0-9]++#|0[xX])\$(?:\w++|\{\w++\})"), _ones),
-    (compiled(r"\[(!?)\]"), r"[\1_"),
-    (
-        compiled(r"\bfor[ \t]*+\(\([^()\n]*+\)\)"),
-        lambda found: re.sub(r"(?<=[(;])[^(;]++(?=[;)])", _ones, found[0]),
-    ),
-    (compiled(r";&(?=\s*+esac\b)"), ";;"),
-    (compiled(_START + r"[\[{](?=[^\s\[{(])"), r"\1_"),
-    (compiled(_START + r"(\w++)\[(\w*+)\](?=[\s;|&]|\Z)"), r"\1\2_\3_"),
-    (compiled(_START + r"\[(?=[ \t])"), r"\1_"),
-    (compiled(_START + r"\}(?=[^\s;|&()<>])"), r"\1_"),
-    (compiled(_START + r"!(?=[ \t]*+(?:[;\n]|\Z))"), r"\1:"),
-    (compiled(r"`(?:[^`\\]++|\\(?s:.))*+`"), _not_blank),
-    (compiled(r"\[\[[ \t][^\n]*?[ \t]\]\]"), _without_patterns),
-    (
-        compiled(r"(\$\{\w++)\[([^]{}'\"`\n]++)\]"),
-        lambda found: f"{found[1]}[{'_' * len(found[2])}]",
-    ),
-    (compiled(r"\$(?=[^\x00-\x7f])"), "_"),
-    (compiled(r"(?<!\\)\$(?=[`\\])"), "_"),
-    (compiled(r"\$\{[^{}'`$\n]++\}"), lambda found: f"${{{'_' * (len(found[0]) - 3)}}}"),
-    (compiled(r"(?<!\\)((?:\\\\)*+)\\[$`]"), r"\1__"),
-    (compiled(r"(?<!\\)((?:\\\\)*+)\\\Z"), r"\1_"),
-)
+@cache
+def _syntax_mends() -> Sequence[tuple[re.Pattern[str], str | _Replace]]:
+    mends: list[tuple[re.Pattern[str], str | _Replace]] = []
+    for row in read_table("agenteval.classes", "mends.toml")["mend"]:
+        start = _START if "starts" in row else ""
+        cure = row.get("cure")
+        if cure is None:
+            cure = _fill(row["fill"]) if "fill" in row else _FUNCTIONS[row["by"]]
+        mends.append((compiled(start + row["mistake"]), cure))
+    return mends
 
 
 def _mended_syntax(text: str) -> Iterator[str]:
     """The text in other words, in the order in which they are worth a try."""
     other = text
-    for mistake, cure in _SYNTAX_MENDS:
+    for mistake, cure in _syntax_mends():
         other = mistake.sub(cure, other)
     yield other
     yield without_heredocs(other)[0]

@@ -17,8 +17,8 @@ from agenteval.policy.policy import READ, WRITE, Policy
 from agenteval.policy.rules import MOVES, BashRules
 from agenteval.shell.gate import NEEDS_CARE, names, program_obstacle
 from agenteval.shell.leaves import Construct, Leaves, read_leaves
-from agenteval.shell.programs import SHELLS, base_name, interpreter, left_open
-from agenteval.shell.wrappers import is_wrapper
+from agenteval.shell.programs import SHELLS, interpreter, left_open
+from agenteval.shell.wrappers import base_name, is_wrapper
 
 # Remarks on rules.
 

@@ -18,16 +18,16 @@ from agenteval.policy.command_lines import Argv, CommandLine, CommandPattern, Dy
 from agenteval.policy.parsers import misuse
 from agenteval.shell.gate import NEEDS_CARE, Simple, names, new
 from agenteval.shell.leaves import Construct, Leaves, read_leaves
-from agenteval.shell.programs import base_name, filled, only_itself, script_at
+from agenteval.shell.programs import filled, only_itself, script_at
 from agenteval.shell.wrappers import (
     MAX_WRAPPED,
     SHELLS,
+    base_name,
     fish_values,
     has_letter,
     is_prefix,
     operands_of_shell,
     option_values,
-    program_name,
     unwrap,
 )
 from agenteval.trial.call import BashRun
@@ -142,7 +142,7 @@ def _may_run(command: Run) -> Iterator[Run | str]:
     for start, stop, is_text in unwrap(argv):
         inner = argv[start:stop]
         if is_text:
-            is_put_together = program_name(argv[0]) in SHELLS and start in dynamic
+            is_put_together = base_name(argv[0]) in SHELLS and start in dynamic
             yield UNKNOWN if is_put_together else " ".join(inner)
             continue
         # find puts names in place of {}
@@ -153,7 +153,7 @@ def _may_run(command: Run) -> Iterator[Run | str]:
 
 def _reads_commands(argv: Argv) -> bool:
     """Return True if a shell takes its commands from what is piped into it or stands below it."""
-    name = program_name(argv[0])
+    name = base_name(argv[0])
     if name in {".", "source"}:
         return len(argv) > 1 and argv[1].startswith(_DEVICES)
     # Without a command it runs each line.
@@ -185,7 +185,7 @@ def _fish_reads(argv: Argv) -> bool:
 
 
 def _passed_on(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
-    name = program_name(argv[0])
+    name = base_name(argv[0])
     marks = _COMMAND_BEHIND.get(name)
     if marks is None:
         return
@@ -203,7 +203,7 @@ def _passed_on(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
 
 def _by_setting(argv: Argv) -> Iterator[str]:
     """Yield what git runs as `-c` sets it: an alias is a command of git's, or of the shell's."""
-    if program_name(argv[0]) != "git":
+    if base_name(argv[0]) != "git":
         return
     for option, word in pairwise(argv):
         if option == "-c" and (found := _GIT_RUNS.match(word)):
@@ -213,7 +213,7 @@ def _by_setting(argv: Argv) -> Iterator[str]:
 
 def _by_option(argv: Argv) -> Iterator[str]:
     """Texts that are the values of options, as with git grep, mapfile and fish."""
-    name = program_name(argv[0])
+    name = base_name(argv[0])
     if name == "fish":
         yield from (value for letter, _, value in fish_values(argv) if letter in "cC" and value)
     elif name == "git" and "grep" in argv:
@@ -234,7 +234,7 @@ def _opener(words: Argv) -> Iterator[str]:
 
 def _by_builtin(argv: Argv) -> Iterator[Run | str]:
     """Yield what builtins run that take a word for a text, or for a place in an array."""
-    name = program_name(argv[0])
+    name = base_name(argv[0])
     if name == "trap":
         yield from _trapped(argv)
         return
@@ -279,7 +279,7 @@ def _each_behind(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
     fillers_left = MAX_WRAPPED
     takes_text = False
     for start in range(1, len(argv)):
-        before = program_name(argv[start - 1])
+        before = base_name(argv[start - 1])
         if start == 1 or is_prefix(argv[start - 1]):
             takes_text |= before not in _ONLY_WORDS
         if fillers_left and before in _FILLERS:

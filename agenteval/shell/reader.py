@@ -34,7 +34,7 @@ from agenteval.shell.gate import (
     word_value,
 )
 from agenteval.shell.leaves import Leaves, read_leaves
-from agenteval.shell.wrappers import MAX_WRAPPED, is_wrapper, program_name, unwrap
+from agenteval.shell.wrappers import MAX_WRAPPED, base_name, is_wrapper, unwrap
 
 _MOST_MISREAD = 4  # times that the parser is told what it misread
 _LONGEST_READ_AGAIN = 16_384  # characters of a text that is read again
@@ -42,7 +42,6 @@ _IN_WORD = re.compile(  # a@b; where a command begins: {a, [a and --a=b
     r"(?<=\w)[@#%]|(?:(?m:^)|(?<=[;&|(]))[ \t]*+(?:[{\[](?=[^\s;|&()<>{\[])|-[\w-]++=)"
 )
 _BEFORE_HEREDOC = re.compile(r"(?<!\S)[0-9](?=<<)")
-_INSTEAD = str.maketrans("@#%={[", "______")
 
 
 def _gather(source: Source) -> Gathered:
@@ -64,9 +63,9 @@ def _gather(source: Source) -> Gathered:
 
 
 def _walk_once(source: Source, hidden: Sequence[Hidden] = ()) -> Gathered:
-    reading = Gathered()
     from agenteval.shell.walk import Walk  # noqa: PLC0415 -- start-up: most texts need no tree
 
+    reading = Gathered()
     walk = Walk(source, reading)
     walk.run()
     for start, body, expanded in hidden:
@@ -84,14 +83,14 @@ def _in_other_words(source: Source, parsed_as: str) -> Source:
 def _blanked(source: Source, places: Sequence[Place]) -> str:
     text = source.parsed_as
     for start, end in places:
-        at = start - source.base
-        text = text[:at].ljust(at + end - start, "_") + text[at + end - start :]
+        begin, stop = start - source.base, end - source.base
+        text = text[:begin].ljust(stop, "_") + text[stop:]
     return text
 
 
 def _readings(text: str) -> Iterator[tuple[str, Sequence[Hidden]]]:
-    """The text in other words of the same length, and the here-documents that these leave out."""
-    other = _IN_WORD.sub(lambda odd: odd[0].translate(_INSTEAD), text)
+    """Yield the text in other words of the same length, and the here-documents that they hide."""
+    other = _IN_WORD.sub(lambda odd: re.sub(r"[@#%={\[]", "_", odd[0]), text)
     other = _BEFORE_HEREDOC.sub(" ", other).replace("<<<", "<  ")  # behind a redirect
     if other != text:
         yield other, ()
@@ -288,13 +287,6 @@ def _strays(facts: ShellFacts) -> list[Span]:
 
 def _with_inner(facts: ShellFacts, whole: str) -> ShellFacts:
     """With what stands behind wrappers, in a text or in one that a nested shell gets to read."""
-    for command in facts.commands:
-        if is_wrapper(command.words.first):
-            return _unwrapped(facts, whole)
-    return facts
-
-
-def _unwrapped(facts: ShellFacts, whole: str) -> ShellFacts:
     commands: list[Command] = []
     for command in facts.commands:
         commands.append(command)
@@ -309,7 +301,7 @@ def _inside(outer: Command, whole: str) -> Iterator[Command]:
     if len(outer.via) == MAX_WRAPPED:
         return
     argv = outer.words.argv
-    via = (*outer.via, program_name(argv[0]))
+    via = (*outer.via, base_name(argv[0]))
     for begin, stop, is_text in unwrap(argv):
         words = outer.words[begin:stop]
         if is_text:
