@@ -518,7 +518,12 @@ _KIND = itemgetter(0)
 _NOT_LISTED = "is not listed"
 
 
-def missed(call: DeniedCall, miss: Miss, *, fault: str = _NOT_LISTED) -> Seen | None:
+def missed(
+    call: DeniedCall,
+    miss: Miss,
+    *,
+    fault: str = _NOT_LISTED,
+) -> Seen | None:
     """Return the first command that no rule fits for this reason, at the word that shows it.
 
     `fault` is what a class knows better of a name that is not listed.

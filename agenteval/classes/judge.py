@@ -450,7 +450,11 @@ def _wraps(program: str) -> bool:
 
 
 def deny(
-    call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, objection: str = ""
+    call: ToolCall,
+    policy: Policy,
+    world: World = UNKNOWN_WORLD,
+    *,
+    objection: str = "",
 ) -> Denied:
     """The verdict on a call that is denied already.
 

@@ -63,7 +63,13 @@ def _malformed_kind(*, note: bool = False) -> Callable[[Look], MalformedKind]:
     return block
 
 
-def _describe(id_: str, text: str, look: Look, *, note: bool) -> MalformedKind:
+def _describe(
+    id_: str,
+    text: str,
+    look: Look,
+    *,
+    note: bool,
+) -> MalformedKind:
     """Make a kind whose text is its title, an empty line, and its rationale."""
     title, _, rationale = inspect.cleandoc(text).partition("\n\n")
     return MalformedKind(id_, title, rationale, look, note)
@@ -423,7 +429,14 @@ def broken_words(received: Received, request: Asked) -> Iterator[Sight]:
 # Repairs of `replies.arrival`. Each call keeps what was repaired, under the id of the kind here.
 
 
-def _repair(id_: str, blame: Blame, why: str, text: str, *, note: bool = False) -> MalformedKind:
+def _repair(
+    id_: str,
+    blame: Blame,
+    why: str,
+    text: str,
+    *,
+    note: bool = False,
+) -> MalformedKind:
     """Make a kind of the calls that were repaired so; `text` is its title and its rationale."""
 
     def look(received: Received, _request: Asked) -> Iterator[Sight]:

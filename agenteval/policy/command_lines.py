@@ -130,9 +130,8 @@ class CommandPattern:
         Raises ValueError as `parse` does.
         """
         pattern = cls.parse(f"{program} *")
-        if wrong := next(
-            (each for each in options if not each.startswith("-") or len(each) < 2), ""
-        ):
+        unfit = (option for option in options if not option.startswith("-") or len(option) < 2)
+        if wrong := next(unfit, ""):
             raise ValueError(f"{program}: not: an option begins with -, unlike {wrong!r}")
         text = f"{pattern.text} without {', '.join(options)}"
         return cls(text, pattern.words, pattern.rest, pattern.fewest, tuple(options))
@@ -152,18 +151,17 @@ class CommandPattern:
         `dynamic` are the numbers of the words that bash still expands.
         """
         fixed = len(self.words)
-        if len(argv) < self.fewest or (self.rest is None and len(argv) > fixed):
+        rest = self.rest
+        if len(argv) < self.fewest or (rest is None and len(argv) > fixed):
             return False
         if self.agreeing(argv, dynamic) < fixed:
             return False
-        rest = self.rest
         if self.without and (dynamic or any(map(self._leaves_out, argv[fixed:]))):
             return False
-        return (
-            rest is None
-            or rest.text == ANY
-            or all(rest.matches(argv[i], dynamic=i in dynamic) for i in range(fixed, len(argv)))
-        )
+        if rest is None or rest.text == ANY:
+            return True
+        further = range(fixed, len(argv))
+        return all(rest.matches(argv[number], dynamic=number in dynamic) for number in further)
 
     def _leaves_out(self, word: str) -> bool:
         """Return True if a word may be an option: also shortened, with a value, in a cluster."""
@@ -220,11 +218,7 @@ def normalise(path: str, root: str) -> str | None:
     names = path.split("/")
     if ".." in dropwhile(_STILL.__contains__, names) or max(map(len, names)) > _LONGEST_NAME:
         return None
-    whole = posixpath.normpath(posixpath.join(root, path))
-    if whole == root:
-        return "."
-    prefix = root.rstrip("/") + "/"
-    return whole[len(prefix) :] if whole.startswith(prefix) else None
+    return inside(posixpath.normpath(posixpath.join(root, path)), root)
 
 
 @cache
@@ -482,7 +476,12 @@ _EXPECTED = {
 }
 
 
-def complaint(argument: Argument, value: str, root: str, numbers: Numbers) -> str:
+def complaint(
+    argument: Argument,
+    value: str,
+    root: str,
+    numbers: Numbers,
+) -> str:
     """Return the fault of a value, phrased as the fix; empty if it fits."""
     if argument.kind is Kind.FLAG:
         return f"{argument.name} takes no value"
@@ -493,7 +492,12 @@ def complaint(argument: Argument, value: str, root: str, numbers: Numbers) -> st
     return f"{argument.name} must be {_EXPECTED[argument.kind]}, not {value!r}"
 
 
-def _fits(kind: Kind, value: str, root: str, numbers: Numbers) -> bool:
+def _fits(
+    kind: Kind,
+    value: str,
+    root: str,
+    numbers: Numbers,
+) -> bool:
     try:
         match kind:
             case Kind.INT | Kind.FLOAT:

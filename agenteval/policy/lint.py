@@ -50,7 +50,9 @@ def lint(policy: Policy, alike: Iterable[Sequence[CommandPattern]] | None = None
     """
     remarks: list[Remark] = []
     is_ours = policy.engine is None
-    for rules in (policy.bash.patterns,) if alike is None else alike:
+    if alike is None:
+        alike = (policy.bash.patterns,)
+    for rules in alike:
         for number, rule in enumerate(rules):
             if is_ours:
                 remarks += _never(rule, policy.bash.denied)
@@ -67,11 +69,9 @@ def lint(policy: Policy, alike: Iterable[Sequence[CommandPattern]] | None = None
 
 def _never(rule: CommandPattern, denied: Sequence[CommandPattern]) -> Iterator[Remark]:
     program = rule.program
-    for other in denied:
-        if _covers(other, rule):
-            reason = f"deny has `{other.text}`, which goes before it"
-            yield Remark(rule.text, Trouble.NEVER, reason)
-            break
+    if other := next((other for other in denied if _covers(other, rule)), None):
+        reason = f"deny has `{other.text}`, which goes before it"
+        yield Remark(rule.text, Trouble.NEVER, reason)
     if rule.wild and (why := NEEDS_CARE.get(program.text)):
         yield Remark(rule.text, Trouble.NEVER, f"{program.text} {why}: write its words out")
     elif not program.wild and (obstacle := program_obstacle(program.text, is_dynamic=False)):
@@ -188,10 +188,11 @@ def _scripts(rules: BashRules) -> Iterator[Remark]:
         elif script.runner and "/" not in script.path and not script.path.endswith(".py"):
             reason = f"a runner may look for {script.path} in PATH: move it to a folder"
             yield Remark(script.start, Trouble.WIDE, reason)
-        wider = (rule for rule in rules.patterns if rule.matches([*script.start.split(), "*"]))
-        for rule in wider:
-            reason = f"`{rule.text}` allows it with any words, so its options are never checked"
-            yield Remark(script.start, Trouble.SHADOWED, reason)
+        any_call = [*script.start.split(), "*"]
+        for rule in rules.patterns:
+            if rule.matches(any_call):
+                reason = f"`{rule.text}` allows it with any words, so its options are never checked"
+                yield Remark(script.start, Trouble.SHADOWED, reason)
 
 
 # What a list lacks.
@@ -217,11 +218,10 @@ class Relaxation:
     @classmethod
     def of(cls, items: Iterable[tuple[str, str]]) -> "Relaxation":
         """Return a relaxation of the items of others."""
-        names_by_kind: dict[str, list[str]] = {"construct": [], "program": []}
-        for kind, name in items:
-            names_by_kind[kind].append(name)
-        constructs = frozenset(map(Construct, names_by_kind["construct"]))
-        return cls(constructs, frozenset(names_by_kind["program"]))
+        items = [*items]
+        constructs = {Construct(name) for kind, name in items if kind == "construct"}
+        programs = {name for kind, name in items if kind == "program"}
+        return cls(frozenset(constructs), frozenset(programs))
 
     @property
     def items(self) -> frozenset[tuple[str, str]]:
@@ -373,7 +373,11 @@ def _greedily(needs: Sequence[_Need], minimum: int) -> int:
     return union
 
 
-def needed(command: str, policy: Policy, root: str = "/workspace") -> Relaxation | None:
+def needed(
+    command: str,
+    policy: Policy,
+    root: str = "/workspace",
+) -> Relaxation | None:
     """Return the least that must be allowed for this command; None if no rule can allow it.
 
     No rule opens a shell, an interpreter or what starts other programs: that would allow anything.

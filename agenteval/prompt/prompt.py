@@ -312,7 +312,11 @@ class Prompt:
         return (Message("system", self.system), *self.history, Message("user", self.task))
 
 
-def render(scenario: Scenario, chosen: Variables, setting: Setting = DEFAULT) -> Prompt:
+def render(
+    scenario: Scenario,
+    chosen: Variables,
+    setting: Setting = DEFAULT,
+) -> Prompt:
     """Return the scenario as the trial sees it that has these variables.
 
     Raises jinja2.TemplateError, and ValueError when a heading is missing.
@@ -332,7 +336,11 @@ def render(scenario: Scenario, chosen: Variables, setting: Setting = DEFAULT) ->
     )
 
 
-def render_agent(agent: Agent, variables: Variables, setting: Setting = DEFAULT) -> Prompt:
+def render_agent(
+    agent: Agent,
+    variables: Variables,
+    setting: Setting = DEFAULT,
+) -> Prompt:
     """Return a sub-agent's prompt, by the variables of the trial and of the requesting row."""
     system, task = texts(agent.instructions, agent.tools, variables, setting)
     return Prompt(
@@ -347,7 +355,10 @@ def render_agent(agent: Agent, variables: Variables, setting: Setting = DEFAULT)
 
 
 def texts(
-    instructions: str, tools: Sequence[str], chosen: Variables, setting: Setting
+    instructions: str,
+    tools: Sequence[str],
+    chosen: Variables,
+    setting: Setting,
 ) -> tuple[str, str]:
     """Return the system message and the task."""
     system, task = _split_instructions(instructions)
@@ -409,14 +420,20 @@ _COLUMN = re.compile("\0(\\w+)\0")  # a place in a task where a column of the re
 
 
 def outline(
-    agent: Agent, columns: Sequence[str], variables: Variables, setting: Setting = DEFAULT
+    agent: Agent,
+    columns: Sequence[str],
+    variables: Variables,
+    setting: Setting = DEFAULT,
 ) -> Prompt:
     """Return what such an agent reads, with `<column>` where a value of its request will stand."""
     return render_agent(agent, {**variables, **{name: f"<{name}>" for name in columns}}, setting)
 
 
 def recognised(
-    agent: Agent, columns: Sequence[str], variables: Variables, transcript: str
+    agent: Agent,
+    columns: Sequence[str],
+    variables: Variables,
+    transcript: str,
 ) -> Prompt | None:
     """Return the prompt of the agent whose task comes last in the transcript; None without one.
 
@@ -447,7 +464,12 @@ NOTED = "Noted."
 CUT = "[the beginning of this report was left out]\n"
 
 
-def lengthened(prompt: Prompt, scenario: Scenario, setting: Setting, chance: Chance) -> Prompt:
+def lengthened(
+    prompt: Prompt,
+    scenario: Scenario,
+    setting: Setting,
+    chance: Chance,
+) -> Prompt:
     """Return the prompt of an agent of this scenario in the configured length.
 
     Raises KeyError if nothing was played for it.
@@ -463,7 +485,10 @@ def lengthened(prompt: Prompt, scenario: Scenario, setting: Setting, chance: Cha
 
 
 def _selected(
-    past: Sequence[Earlier], fixture: str, budget: int, share: int
+    past: Sequence[Earlier],
+    fixture: str,
+    budget: int,
+    share: int,
 ) -> Iterator[tuple[Message, ...]]:
     """Yield the tasks that fit; before them, the end of one more report fills up the length."""
     selected: list[tuple[Message, ...]] = []

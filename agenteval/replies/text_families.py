@@ -144,7 +144,14 @@ def after(pattern: str, text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def broken(text: str, start: int, inside: int, *, closes: str, named: str = CALL_NAME) -> TextCall:
+def broken(
+    text: str,
+    start: int,
+    inside: int,
+    *,
+    closes: str,
+    named: str = CALL_NAME,
+) -> TextCall:
     """Return a call that cannot be read, up to the mark behind `inside` that ends it or the end."""
     closed = re.compile(closes).search(text, inside)
     raw = text[start : closed.end() if closed else len(text)]
@@ -152,7 +159,13 @@ def broken(text: str, start: int, inside: int, *, closes: str, named: str = CALL
     return TextCall(name[1] if name else "", raw, start, start + len(raw), whole=False)
 
 
-def _named(text: str, schemas: Schemas, *, opens: str, closes: str) -> Iterator[TextCall]:
+def _named(
+    text: str,
+    schemas: Schemas,
+    *,
+    opens: str,
+    closes: str,
+) -> Iterator[TextCall]:
     """Find a name between marks, then an object of JSON."""
     del schemas  # JSON has types of its own
     for opened in _openings(opens, text):
@@ -169,7 +182,12 @@ def _named(text: str, schemas: Schemas, *, opens: str, closes: str) -> Iterator[
 
 
 def _wrapped(
-    text: str, schemas: Schemas, *, opens: str, closes: str, keyed: bool = False
+    text: str,
+    schemas: Schemas,
+    *,
+    opens: str,
+    closes: str,
+    keyed: bool = False,
 ) -> Iterator[TextCall]:
     """Find objects, each with name and arguments, behind a mark: one, or a list of them."""
     del schemas  # JSON has types of its own
@@ -210,7 +228,13 @@ Body = Callable[[str, Any], dict[str, Any] | None]
 
 
 def tagged(  # noqa: PLR0913 -- what tells one notation from another
-    text: str, schemas: Schemas, *, opens: str, close: str, read: Body, behind: str = ""
+    text: str,
+    schemas: Schemas,
+    *,
+    opens: str,
+    close: str,
+    read: Body,
+    behind: str = "",
 ) -> Iterator[TextCall]:
     """Find a name, then what `read` takes for arguments, up to `close` and what stands behind."""
     for opened in _openings(opens, text):
@@ -225,12 +249,23 @@ def tagged(  # noqa: PLR0913 -- what tells one notation from another
         yield TextCall(name, raw, start, end, is_whole)
 
 
-def _pairs(text: str, schemas: Schemas, *, opens: str, close: str, pair: str) -> Iterator[TextCall]:
+def _pairs(
+    text: str,
+    schemas: Schemas,
+    *,
+    opens: str,
+    close: str,
+    pair: str,
+) -> Iterator[TextCall]:
     """Find a name, then each parameter with its value."""
     return tagged(text, schemas, opens=opens, close=close, read=partial(_parameters, pair))
 
 
-def _parameters(pair: str, body: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+def _parameters(
+    pair: str,
+    body: str,
+    schema: Mapping[str, Any],
+) -> dict[str, Any] | None:
     """Return the parameters; None where more is opened than closed, or more than a call has."""
     pattern = re.compile(pair, re.DOTALL)
     openings = list(islice(re.finditer(pair.partition("(")[0], body), MOST + 1))
@@ -249,7 +284,12 @@ def of_own_lines(value: str) -> str:
 
 
 def _gemma(
-    text: str, schemas: Schemas, *, opens: str, close: str, quote: str
+    text: str,
+    schemas: Schemas,
+    *,
+    opens: str,
+    close: str,
+    quote: str,
 ) -> Iterator[TextCall]:
     """Find `call:NAME{key:value}`, whose texts stand between quotes of its own."""
     return tagged(text, schemas, opens=opens, close=close, read=partial(_unquoted, quote))

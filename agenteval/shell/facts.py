@@ -126,7 +126,11 @@ class ShellFacts(NamedTuple):
         return any(_holds(each.extent, at) and _feed(each.redirects) for each in self.commands)
 
     def folder(
-        self, root: str, at: int | None, moves: Sequence[Command], shells: Sequence[Place]
+        self,
+        root: str,
+        at: int | None,
+        moves: Sequence[Command],
+        shells: Sequence[Place],
     ) -> str | None:
         """Return the folder of a command that begins at `at`; None if it is unknown.
 
@@ -217,7 +221,11 @@ class Source:
     __slots__ = ("_parsed", "base", "budget", "parsed_as", "stand_in", "text")
 
     def __init__(
-        self, text: str, base: int = 0, stand_in: Span | None = None, parsed_as: str = ""
+        self,
+        text: str,
+        base: int = 0,
+        stand_in: Span | None = None,
+        parsed_as: str = "",
     ) -> None:
         self.text = text
         self.parsed_as = parsed_as or text

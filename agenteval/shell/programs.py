@@ -149,7 +149,10 @@ def _past_own_options(argv: Sequence[str], at: int, letters: str) -> int:
 
 
 def _past_options(
-    argv: Sequence[str], at: int, with_value: frozenset[str], stop_letters: str = ""
+    argv: Sequence[str],
+    at: int,
+    with_value: frozenset[str],
+    stop_letters: str = "",
 ) -> int:
     """Return where the first word stands that is no option, or has a letter of `stop_letters`."""
     while at < len(argv):

@@ -223,12 +223,20 @@ def _files(source: Source, start: int, end: int) -> list[Redirect]:
 
 
 @lru_cache(maxsize=256)  # most are 2>&1 or 2>/dev/null
-def _kind_and_target(number: str, operator: str, word: str) -> tuple[RedirectKind, str]:
+def _kind_and_target(
+    number: str,
+    operator: str,
+    word: str,
+) -> tuple[RedirectKind, str]:
     target = word_value(word)[0]
     return RedirectKind.of(number, operator, target), target
 
 
-def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) -> int:
+def _heredoc(
+    source: Source,
+    command: re.Match[str],
+    heredocs: list[Heredoc],
+) -> int:
     """Record a here-document in which nothing is expanded and return the offset behind it.
 
     Return 0 for any other.
@@ -251,7 +259,12 @@ def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) ->
 _INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))
 
 
-def read_facts(text: str, *, is_readable: bool = False, parsed_as: str = "") -> ShellFacts:
+def read_facts(
+    text: str,
+    *,
+    is_readable: bool = False,
+    parsed_as: str = "",
+) -> ShellFacts:
     """Return all facts that the taxonomy uses of a text, read by tree-sitter-bash. Never raises.
 
     Flat text is read without it, in a third of the time. `is_readable` when the gate has found no

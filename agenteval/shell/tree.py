@@ -93,7 +93,12 @@ def _parse(raw: bytes) -> Tree | None:
     return tree
 
 
-def _parse_part(raw: bytes, start: int, end: int, most: int) -> tuple[Tree | None, int]:
+def _parse_part(
+    raw: bytes,
+    start: int,
+    end: int,
+    most: int,
+) -> tuple[Tree | None, int]:
     """Return the tree of a part of a text, None when it takes more steps, and its cost in bytes."""
     size = end - start
     steps, reads = count(), count()

@@ -93,7 +93,12 @@ class _Stages:
         draft.assignments[-1] = self.gathered.assignments[-1] = whole
         draft.assigned = end
 
-    def add_words(self, level: Level, draft: Draft, places: Iterable[Place]) -> None:
+    def add_words(
+        self,
+        level: Level,
+        draft: Draft,
+        places: Iterable[Place],
+    ) -> None:
         """Give a command its words, corrected where the tree cuts them wrongly."""
         merged: list[Place] = []
         for start, end in places:
@@ -274,7 +279,12 @@ class Walk(_Bodies):
     """The walk over the nodes of one source."""
 
     def __init__(
-        self, source: Source, gathered: Gathered, *, nested: bool = False, depth: int = 0
+        self,
+        source: Source,
+        gathered: Gathered,
+        *,
+        nested: bool = False,
+        depth: int = 0,
     ) -> None:
         super().__init__(source, gathered)
         self._depth = depth
@@ -402,7 +412,12 @@ class Walk(_Bodies):
             return
         self._substitution(SubstitutionKind.PARAMETER, node, None)
 
-    def _substitution(self, kind: SubstitutionKind, node: Node, inside: Level | None) -> None:
+    def _substitution(
+        self,
+        kind: SubstitutionKind,
+        node: Node,
+        inside: Level | None,
+    ) -> None:
         self.gathered.substitutions.append((kind, self.source.span(*node.byte_range)))
         if inside is None:
             self.push_words(node)
@@ -461,7 +476,13 @@ class Walk(_Bodies):
         self.push_words(node)
 
     def _add_heredoc(
-        self, node: Node, body: Place, redirect: Redirect, level: Level, *, is_expanded: bool
+        self,
+        node: Node,
+        body: Place,
+        redirect: Redirect,
+        level: Level,
+        *,
+        is_expanded: bool,
     ) -> None:
         span = self.source.span(*node.byte_range)
         self.gathered.heredocs.append(Heredoc(self.source.span(*body), span, is_expanded))

@@ -163,7 +163,11 @@ def _is_option(argv: _Argv, at: int) -> bool:
     return at < len(argv) and argv[at].startswith(("-", "+"))
 
 
-def option_values(argv: _Argv, valued: str, long: Mapping[str, str]) -> list[tuple[str, int, str]]:
+def option_values(
+    argv: _Argv,
+    valued: str,
+    long: Mapping[str, str],
+) -> list[tuple[str, int, str]]:
     """Return the letter of each option with a value, the position of its word, and the value.
 
     `long` maps long options, which may be cut short, to their letters.
