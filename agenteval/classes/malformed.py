@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from agenteval.policy.policy import schema_complaint
 from agenteval.replies import arrival
-from agenteval.replies.text_calls import calls_left
-from agenteval.replies.text_families import Dialect, TextCall
+from agenteval.replies.text_calls import Dialect, TextCall, calls_left
 from agenteval.trial.call import (
     CUT,
     LENGTH,
