@@ -83,9 +83,11 @@ def _in_order(pieces: Texts, text: str) -> bool:
     if len(pieces) == 1:
         return text == pieces[0]
     first, *middle, last = pieces
-    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+    if not text.startswith(first) or not text.endswith(last):
         return False
     at, end = len(first), len(text) - len(last)
+    if end < at:
+        return False
     for piece in middle:
         found = text.find(piece, at, end)
         if found < 0:
@@ -116,11 +118,11 @@ class CommandPattern:
         words = tuple(WordPattern.parse(word) for word in text.split())
         if not words:
             raise ValueError("a rule needs at least one word")
-        last = words[-1]
-        if len(words) > 1 and last.text == ANY:
-            return cls(text, words[:-1], last, len(words) - 1)
-        if len(words) > 1 and "/" in last.text and last.wild:
-            return cls(text, words[:-1], last, len(words))
+        *fixed, last = words
+        if fixed and last.text == ANY:
+            return cls(text, tuple(fixed), last, len(fixed))
+        if fixed and "/" in last.text and last.wild:
+            return cls(text, tuple(fixed), last, len(words))
         return cls(text, words, None, len(words))
 
     @classmethod
@@ -170,8 +172,9 @@ class CommandPattern:
         name = word.partition("=")[0]
         if any(option.startswith(name) for option in self.without):
             return True
-        letters = [option[1] for option in self.without if len(option) == 2]
-        return word[1] != "-" and any(letter in word for letter in letters)
+        if word[1] == "-":
+            return False
+        return any(len(option) == 2 and option[1] in word for option in self.without)
 
     def names(self, argv: Argv, dynamic: Dynamic = ()) -> bool:
         """Return True if it may name the command, as a rule that denies.
@@ -179,20 +182,22 @@ class CommandPattern:
         A word that bash still expands can become any words, and a program may have its folder.
         Options may stand before any word, each with a value or without: `git -C x push`.
         """
-        ends, at_most = {0}, len(argv)
+        at_most = len(argv)
+        ends = {0}
         for number, pattern in enumerate(self.words):
             places = _behind_options(argv, ends) if number else ends
             if not places.isdisjoint(dynamic):
                 return True
-            ends = {at + 1 for at in places if at < at_most and pattern.may_be(argv[at], at)}
-        if any(number >= min(ends, default=at_most) for number in dynamic):
+            words = [(at, argv[at]) for at in places if at < at_most]
+            ends = {at + 1 for at, word in words if pattern.may_be(word, at)}
+        first_end = min(ends, default=at_most)
+        if any(number >= first_end for number in dynamic):
             return True
         if self.rest is None:
             return at_most in ends
         if self.rest.text == ANY:
             return bool(ends)
-        further = argv[min(ends, default=at_most) :]
-        return any(_in_order(self.rest.pieces, word) for word in further)
+        return any(_in_order(self.rest.pieces, word) for word in argv[first_end:])
 
     def agreeing(self, argv: Argv, dynamic: Dynamic = ()) -> int:
         """Return the number of leading words that fit, by which a hint compares rules."""
@@ -207,7 +212,7 @@ class CommandPattern:
 
 
 def normalise(path: str, root: str) -> str | None:
-    """`path` relative to the workspace `root`, without `.`; None when it may lead outside.
+    """Return `path` relative to the workspace `root`, without `.`; None when it may lead outside.
 
     So may any `..` behind a folder: that can be a link, and then its parent lies elsewhere.
     """
@@ -216,7 +221,9 @@ def normalise(path: str, root: str) -> str | None:
     if _PLAIN_PATH.fullmatch(path) and _is_plain(root):
         return path
     names = path.split("/")
-    if ".." in dropwhile(_STILL.__contains__, names) or max(map(len, names)) > _LONGEST_NAME:
+    if max(map(len, names)) > _LONGEST_NAME:
+        return None
+    if ".." in dropwhile(_STILL.__contains__, names):
         return None
     return inside(posixpath.normpath(posixpath.join(root, path)), root)
 
@@ -307,7 +314,8 @@ def inside(whole: str, root: str) -> str | None:
 
 def expanded(path: str, home: str) -> str:
     """A path with the home folder in place of a `~` that begins it; other people's stay."""
-    return home + path[1:] if path == "~" or path.startswith("~/") else path
+    is_below_home = path == "~" or path.startswith("~/")
+    return home + path[1:] if is_below_home else path
 
 
 class Kind(StrEnum):
@@ -400,10 +408,12 @@ class CommandLine:
     ) -> Self:
         """`helps` are the options that print help; None for those that the parser has itself."""
         own = helps_of(parser, prefix) if helps is None else tuple(helps)
-        known = (Argument(own[0], Kind.FLAG, aliases=own[1:], ends=True),) if own else ()
-        by_name = {
-            n: option for option in (*known, *options) for n in (option.name, *option.aliases)
-        }
+        known = [*options]
+        if own:
+            known.insert(0, Argument(own[0], Kind.FLAG, aliases=own[1:], ends=True))
+        by_name: dict[str, Argument] = {}
+        for option in known:
+            by_name |= dict.fromkeys((option.name, *option.aliases), option)
         return cls(
             by_name,
             positionals,
@@ -517,7 +527,8 @@ def _fits(
 
 def _go_int(text: str) -> None:
     """A leading zero alone means octal, and 64 bits hold it."""
-    if not -(1 << 63) <= int(_OCTAL.sub(r"\g<1>0o", _bare(text)), 0) < 1 << 63:
+    number = int(_OCTAL.sub(r"\g<1>0o", _bare(text)), 0)
+    if not -(1 << 63) <= number < 1 << 63:
         raise ValueError(text)
 
 

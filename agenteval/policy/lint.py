@@ -317,9 +317,9 @@ class _Search:
 
         `may` are the needs that can still be chosen, `passed` those that a choice may hold besides.
         """
-        passed = [*passed]
         total += sum(count for mask, count in (*may, *passed) if not mask & ~union)
-        may, passed = _open(may, union, size), _open(passed, union, size)
+        may = _open(may, union, size)
+        passed = _open(passed, union, size)
         if total > self.best:
             self.best, self.best_set = total, union
         may.sort(key=lambda need: (-need[1] / _open_items(need, union), need))
@@ -328,8 +328,9 @@ class _Search:
             if self.looks_left <= 0 or total + _bound(rest, union, size) <= self.best:
                 return
             self.looks_left -= len(rest)
-            new = union | mask
-            self.look(new, total, rest[: len(may) - at], passed, size - (mask & ~union).bit_count())
+            new_items = (mask & ~union).bit_count()
+            may_follow = rest[: len(may) - at]
+            self.look(union | mask, total, may_follow, passed, size - new_items)
             passed.append(may[at])
 
 
@@ -360,7 +361,8 @@ def _bound(needs: Sequence[_Need], union: int, size: int) -> int:
             bit = rest & -rest
             share[bit] = share.get(bit, 0.0) + part
             rest ^= bit
-    return int(sum(sorted(share.values(), reverse=True)[:size]) + 1e-6)
+    largest = sorted(share.values(), reverse=True)[:size]
+    return int(sum(largest) + 1e-6)
 
 
 def _greedily(needs: Sequence[_Need], minimum: int) -> int:
@@ -397,9 +399,10 @@ def needed(
 
 
 def _may_be_opened(program: str, policy: Policy) -> bool:
-    starts_others = base_name(program) in SHELLS or interpreter(program) or is_wrapper(program)
+    if base_name(program) in SHELLS or interpreter(program) or is_wrapper(program):
+        return False
     is_plain = program not in NEEDS_CARE and "/" not in program and "*" not in program
-    return is_plain and not starts_others and program not in policy.bash.by_first_word
+    return is_plain and program not in policy.bash.by_first_word
 
 
 @lru_cache(maxsize=256)
@@ -412,7 +415,7 @@ def relaxed(policy: Policy, more: Relaxation) -> Policy:
         return policy
     rules = policy.bash
     digest = sha256(f"{policy.digest}\n{more.rules}".encode()).hexdigest()[:12]
-    patterns = (CommandPattern.parse(f"{program} *") for program in sorted(more.programs))
+    patterns = [CommandPattern.parse(f"{program} *") for program in sorted(more.programs)]
     bash = BashRules(
         (*rules.patterns, *patterns),
         rules.scripts,

@@ -106,8 +106,9 @@ def _script_mismatch(
         word = argv[wrong.at] if wrong.near else ""
         instead = word.replace(wrong.invented, wrong.near, 1)
         return _Mismatch(miss, wrong.at, wrong.hint, wrong.at, instead)
-    patterns = [rule for rule in rules.rules_for(argv[0]) if rule.agreeing(argv, dynamic) > at]
-    return _nearest_rule(patterns, argv, dynamic) or _other_start(starts, at)
+    patterns = rules.rules_for(argv[0])
+    near = [rule for rule in patterns if rule.agreeing(argv, dynamic) > at]
+    return _nearest_rule(near, argv, dynamic) or _other_start(starts, at)
 
 
 def _start_of_script(
@@ -230,7 +231,9 @@ def take_simple(
 
 def take(commands: Sequence[Command], rules: BashRules, root: str) -> _Parts:
     """Every command with words in it. Of a wrapped one the inner is what the rules are about."""
-    cores = _cores(commands) if len(commands) > 1 and any(map(_VIA, commands)) else None
+    cores = None
+    if len(commands) > 1 and any(map(_VIA, commands)):
+        cores = _cores(commands)
     parts: list[Part] = []
     misses: dict[Miss, Missed] = {}
     for number, (words, _, _, _, via, nested) in enumerate(commands):
@@ -398,7 +401,8 @@ def _that_fit(texts: Sequence[str]) -> Sequence[str]:
     """Return as many calls as a line has place for, each in quotes; at least the shortest."""
     calls: list[str] = []
     for text in texts:
-        if len(calls) < _LISTED and len("".join((*calls, text))) <= _LINE:
+        length = len("".join((*calls, text)))
+        if len(calls) < _LISTED and length <= _LINE:
             calls.append(f"`{text}`")
     return calls or [f"`{min(texts, key=len)}`"]
 
@@ -438,7 +442,8 @@ def _calls(policy: Policy, files: Collection[str]) -> Iterator[tuple[int, Argv]]
     known = sorted(files)
     for number, pattern in enumerate(policy.bash.patterns):
         yield number, _of_pattern(pattern, known)
-    for number, script in enumerate(policy.bash.scripts, len(policy.bash.patterns)):
+    first = len(policy.bash.patterns)
+    for number, script in enumerate(policy.bash.scripts, first):
         for words in _of_line(script.line):
             yield number, (*script.runner, script.path, *words)
 
@@ -453,7 +458,8 @@ def _of_pattern(pattern: CommandPattern, files: Sequence[str]) -> list[str]:
 def _word(word: WordPattern, files: Sequence[str]) -> str:
     if not word.wild:
         return word.text
-    return next(filter(word.matches, files), word.text.replace("*", "NAME"))
+    made_up = word.text.replace("*", "NAME")
+    return next(filter(word.matches, files), made_up)
 
 
 def _of_line(line: CommandLine) -> Iterator[list[str]]:

@@ -478,10 +478,12 @@ class _PlainReader(_Reader):
             if carried is None or (self.is_go and _TRUTH.fullmatch(carried)):
                 return at + 1
             return Misuse(at, f"{option.name} takes no value")
-        own_values = [] if carried is None else [_Value(option, at, carried)]
+        own_values: list[_Value] = []
+        if carried is not None:
+            own_values.append(_Value(option, at, carried))
         most = max(option.fewest, 1)
         at += 1
-        while len(own_values) < most and at < len(self.argv) and self._may_take(option, at):
+        while len(own_values) < most and self._may_take(option, at):
             own_values.append(_Value(option, at, self.argv[at]))
             at += 1
         if len(own_values) < option.fewest:
@@ -490,7 +492,9 @@ class _PlainReader(_Reader):
         return at
 
     def _may_take(self, option: Argument, at: int) -> bool:
-        """Return True for any word, but where the value may be left out for none like an option."""
+        """Return True for any word there is; for none like an option if no value is needed."""
+        if at == len(self.argv):
+            return False
         word = self.argv[at]
         return bool(option.fewest) or len(word) < 2 or word[0] not in self.line.prefix
 

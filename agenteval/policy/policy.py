@@ -64,8 +64,8 @@ def path_argument(arguments: Arguments) -> str | None:
 
 def path_arguments(arguments: Arguments) -> tuple[str, ...]:
     """Return the different paths in the arguments; more than one makes a call ambiguous."""
-    given = (arguments[key] for key in _PATHS if isinstance(arguments.get(key), str))
-    return tuple(dict.fromkeys(given))
+    values = map(arguments.get, _PATHS)
+    return tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
 
 
 def _number(value: object) -> int | None:
@@ -135,7 +135,11 @@ def _refuse(uri: str) -> Any:
     raise ValueError(f"a schema may not point elsewhere: {uri}")
 
 
-EDIT, GLOB, GREP, TODO, FETCH = "edit", "glob", "grep", "todo", "webfetch"
+EDIT = "edit"
+GLOB = "glob"
+GREP = "grep"
+TODO = "todo"
+FETCH = "webfetch"
 _TEXT: Mapping[str, Any] = {"type": "string"}
 
 
@@ -168,7 +172,9 @@ def closed(call: ToolCall, rule: ToolRule | None, root: str) -> str:
         return ""
     if call.name == FETCH:
         return str(arguments.get("url") or call.raw)
-    folder = str(arguments.get("path") or ".") if call.name in {GLOB, GREP} else "."
+    if call.name not in {GLOB, GREP}:
+        return ""
+    folder = str(arguments.get("path") or ".")
     return "" if normalise(folder, root) else folder
 
 
@@ -295,22 +301,27 @@ class Policy:
 
     def __post_init__(self) -> None:
         bash = self.tools.get(BASH)
-        object.__setattr__(self, "takes_any_command", bash is not None and not bash.schema)
+        takes_any_command = bash is not None and not bash.schema
+        object.__setattr__(self, "takes_any_command", takes_any_command)
 
     def tool(self, name: str) -> ToolRule | None:
         """The tool of that name; the other harnesses repair a name in capitals."""
         if self.engine is None:
             return self.tools.get(name)
-        low = name.lower()
-        return self.tools.get(low) or (ToolRule(low) if self.engine.knows(low) else None)
+        name = name.lower()
+        if name in self.tools:
+            return self.tools[name]
+        return ToolRule(name) if self.engine.knows(name) else None
 
     def offering(self, tools: Sequence[str]) -> "Policy":
         """The policy of an agent that is offered these tools, of which an engine shows some."""
         own = {name: rule for name, rule in self.tools.items() if name in tools}
         if self.engine is not None:
-            return replace(self, tools={name: RULES.get(name, own[name]) for name in own})
-        more = {name: RULES[name] for name in tools if name in RULES and name not in own}
-        return replace(self, tools=own | more)
+            return replace(self, tools={name: RULES.get(name, rule) for name, rule in own.items()})
+        for name in tools:
+            if name in RULES:
+                own.setdefault(name, RULES[name])
+        return replace(self, tools=own)
 
     def paths(self, tool: str) -> PathRules | None:
         """The rules for the paths of a file tool; None for any other tool."""

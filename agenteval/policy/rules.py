@@ -158,30 +158,33 @@ def _reads_commands(argv: Argv) -> bool:
         return len(argv) > 1 and argv[1].startswith(_DEVICES)
     # Without a command it runs each line.
     if name == "parallel":
-        return all(word[:1] == "-" or word.isdigit() for word in argv[1:])
+        return all(word.startswith("-") or word.isdigit() for word in argv[1:])
     if name == "fish" and _fish_reads(argv):
         return True
     return name in SHELLS and any(_reads_at(argv, at) for at in operands_of_shell(argv))
 
 
 def _reads_at(argv: Argv, at: int) -> bool:
-    has_text = at < len(argv) and has_letter(argv[1:at], "c")
-    if has_text or not {"--version", "--help"}.isdisjoint(argv[1:at]):
+    options = argv[1:at]
+    has_operand = at < len(argv)
+    has_text = has_operand and has_letter(options, "c")
+    if has_text or not {"--version", "--help"}.isdisjoint(options):
         return False
-    return has_letter(argv[1:at], "s") or at == len(argv) or argv[at].startswith(_DEVICES)
+    if not has_operand or has_letter(options, "s"):
+        return True
+    return argv[at].startswith(_DEVICES)
 
 
 def _fish_reads(argv: Argv) -> bool:
     values = fish_values(argv)
     if any(letter == "c" for letter, *_ in values):
         return False
-    value_places = {at for _, at, _ in values}
-    value_places.add(0)
+    value_places = {0, *(at for _, at, _ in values)}
     words = [word for at, word in enumerate(argv) if at not in value_places]
     if not names("--version --help -v -h").isdisjoint(words):
         return False
-    file = next((word for word in words if word[:1] != "-"), "")
-    return not file or file.startswith(_DEVICES)
+    files = [word for word in words if not word.startswith("-")]
+    return not (files and files[0]) or files[0].startswith(_DEVICES)
 
 
 def _passed_on(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
@@ -215,7 +218,9 @@ def _by_option(argv: Argv) -> Iterator[str]:
     """Texts that are the values of options, as with git grep, mapfile and fish."""
     name = base_name(argv[0])
     if name == "fish":
-        yield from (value for letter, _, value in fish_values(argv) if letter in "cC" and value)
+        for letter, _, value in fish_values(argv):
+            if letter in "cC" and value:
+                yield value
     elif name == "git" and "grep" in argv:
         yield from _opener(argv[argv.index("grep") + 1 :])
     elif valued := _CALLS_BACK.get(name):
@@ -297,7 +302,8 @@ def _each_behind(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
             open_words = {number - start for number in opened if number >= start}
             yield Run(more[start:], open_words, is_behind=True)
         if takes_text and " " in argv[start]:
-            yield from dict.fromkeys((" ".join(argv[start:]), " ".join(more[start:])))
+            texts = (" ".join(argv[start:]), " ".join(more[start:]))
+            yield from dict.fromkeys(texts)
 
 
 # The rules.
@@ -395,7 +401,8 @@ class BashRules:
             at = _past_wrapper(argv, dynamic) if argv[0] in self.through else 0
             if not at:
                 return self._fits_here(argv, dynamic, root)
-            argv, dynamic = argv[at:], frozenset(number - at for number in dynamic)
+            argv = argv[at:]
+            dynamic = {number - at for number in dynamic}
         return False
 
     def _fits_here(self, argv: Argv, dynamic: Dynamic, root: str) -> bool:
@@ -427,7 +434,8 @@ class BashRules:
 
     def sets_only_named(self, assignments: Iterable[str]) -> bool:
         """Return True if each NAME=value sets a variable that the rules name."""
-        return all(each.partition("=")[0].removesuffix("+") in self.env for each in assignments)
+        names_set = (text.partition("=")[0].removesuffix("+") for text in assignments)
+        return self.env.issuperset(names_set)
 
     def _admits_script(self, argv: Argv, dynamic: Dynamic, root: str) -> bool:
         program = argv[0]
@@ -436,7 +444,8 @@ class BashRules:
             if not runner and "/" not in program:
                 # Bash would look for a builtin, then in PATH.
                 continue
-            if len(argv) <= at or tuple(argv[:at]) != runner or at in dynamic:
+            begins_so = len(argv) > at and tuple(argv[:at]) == runner
+            if not begins_so or at in dynamic:
                 continue
             script = self.script(runner, argv[at], root)
             if script and not misuse(script.line, argv, at + 1, dynamic=dynamic, root=root):
@@ -454,7 +463,8 @@ class BashRules:
         root: str,
     ) -> ScriptRule | None:
         """The rule for a script, however its path is written."""
-        return self._by_runner.get(runner, {}).get(normalise(path, root) or "")
+        scripts = self._by_runner.get(runner, {})
+        return scripts.get(normalise(path, root) or "")
 
     @cached_property
     def by_stem(self) -> Mapping[str, str]:
@@ -505,15 +515,16 @@ def _listed(
     scripts: Sequence[ScriptRule], patterns: Sequence[CommandPattern]
 ) -> dict[str, tuple[str, ...]]:
     """Return how the calls of each script may begin, by its path."""
-    listed: dict[str, tuple[str, ...]] = {}
-    for script in scripts:
-        listed[script.path] = (*listed.get(script.path, ()), script.start)
+    starts = [(script.path, script.start) for script in scripts]
     for pattern in patterns:
         words = [word.text for word in pattern.words]
         at = script_at(words)
         if at is not None and not pattern.words[at].wild:
             path = posixpath.normpath(words[at])
-            listed[path] = (*listed.get(path, ()), " ".join(words[: at + 1]))
+            starts.append((path, " ".join(words[: at + 1])))
+    listed: dict[str, tuple[str, ...]] = {}
+    for path, start in starts:
+        listed[path] = (*listed.get(path, ()), start)
     return listed
 
 

@@ -89,8 +89,10 @@ def after_runner(argv: Sequence[str]) -> int:
     """Return the position of the program that a runner (`uv run`, `poetry run`) starts, or 0."""
     if len(argv) < 2 or argv[0] not in _RUNNERS:
         return 0
-    at = 1 if argv[1] == "run" else _past_options(argv, 1, _RUNNER_WITH_VALUE)
-    return _past_options(argv, at + 1, _RUNNER_WITH_VALUE) if "run" in argv[at : at + 1] else 0
+    at = _past_options(argv, 1, _RUNNER_WITH_VALUE)
+    if at == len(argv) or argv[at] != "run":
+        return 0
+    return _past_options(argv, at + 1, _RUNNER_WITH_VALUE)
 
 
 def is_shell(argv: Sequence[str]) -> bool:
@@ -305,7 +307,8 @@ def wants_input(argv: Sequence[str]) -> bool:
     """Return True if such a command works on piped input: it names no file or code."""
     program = base_name(argv[0])
     if interpreter(program):
-        return all(word[:1] == "-" and word[1:2] not in {"c", "e", "m"} for word in argv[1:])
+        has_code = any(word.startswith(("-c", "-e", "-m")) for word in argv[1:])
+        return not has_code and all(word.startswith("-") for word in argv[1:])
     is_filter = program in FILTERS or can_show(program) or program in {"tee", "xargs"}
     return is_filter and not shown_files(argv)
 
@@ -348,8 +351,8 @@ def _sub_command(words: Sequence[str]) -> str:
 
 def _behind(words: Sequence[str]) -> Sequence[str]:
     """Return the program that a wrapper runs, if the words leave no doubt."""
-    operand = words[0] == "timeout" and words[1:2] != [] and words[1][:1].isdigit()
-    inner = words[1 + operand :]
+    has_time = words[0] == "timeout" and len(words) > 1 and words[1][:1].isdigit()
+    inner = words[1 + has_time :]
     return inner if inner and inner[0][:1].isalpha() else ()
 
 

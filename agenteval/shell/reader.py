@@ -29,6 +29,7 @@ from agenteval.shell.gate import (
     Place,
     Span,
     compiled,
+    names,
     new,
     unreadable_text,
     word_value,
@@ -143,19 +144,23 @@ def _read_flat(
         redirects += own
         words = Words(source, start, end, program)
         commands.append(new(Command, (words, source.place(start, end), (), own, via, False)))
-        joint, joint_at, lines, at = match[7], match.start(7), match.start(8), match.end()
+        joint, joint_at = match[7], match.start(7)
+        lines, at = match.start(8), match.end()
         if joint == "&":
             background.append(source.span(joint_at, joint_at + 1))
         if match[4]:
             if not (lines := _heredoc(source, match, heredocs)):
                 return None
-            at = behind.end() if (behind := _LINES.match(text, lines)) else lines
+            behind = _LINES.match(text, lines)
+            at = behind.end() if behind else lines
         if lines < at and joint in ("", "&"):
             joint, joint_at = "\n", text.rindex("\n", lines, at)
         joints.append((joint, joint_at))
-    if at < len(text) or joint not in ("", ";", "&", "\n") or ("$" in text and source.stand_in):
+    if at < len(text) or joint not in ("", ";", "&", "\n"):
+        return None
+    if "$" in text and source.stand_in:
         return None  # what a stand-in shows has no place of its own to look for variables in
-    pipelines, chains = _joined(source, commands, joints) if len(commands) > 1 else ([], [])
+    pipelines, chains = _joined(source, commands, joints)
     variables = _variables(source, commands) if "$" in text else ()
     facts = (text, commands, pipelines, chains, redirects, heredocs, variables, (), background)
     return new(ShellFacts, facts + _NEVER_FLAT)
@@ -170,9 +175,8 @@ def _joined(
     """The pipelines and the chains that the joints between the commands make."""
     pipelines: list[list[Command]] = []
     chains: list[Span] = []
-    each = iter(commands)
-    pipeline = [next(each)]
-    for (joint, at), command in zip(joints, each, strict=False):
+    pipeline = list(commands[:1])
+    for (joint, at), command in zip(joints, commands[1:], strict=False):
         if joint == "|":
             pipeline.append(command)
             if len(pipeline) == 2:
@@ -210,7 +214,8 @@ def _redirects(source: Source, command: re.Match[str]) -> list[Redirect]:
     if not command[4]:
         return _files(source, start, end)
     head, behind = command.span(4)
-    heredoc = new(Redirect, (RedirectKind.HEREDOC, source.span(head, behind), command[6]))
+    span = source.span(head, behind)
+    heredoc = new(Redirect, (RedirectKind.HEREDOC, span, command[6]))
     return [*_files(source, start, head), heredoc, *_files(source, behind, end)]
 
 
@@ -241,7 +246,9 @@ def _heredoc(
 
     Return 0 for any other.
     """
-    text, delimiter, quoted, lines = source.text, command[6], command[5], command.start(8)
+    text = source.text
+    delimiter, quoted = command[6], command[5]
+    lines = command.start(8)
     begin = lines + 1
     end = f"{text}\n".find(f"\n{delimiter}\n", lines) + 1
     expands = not quoted and _EXPANDS.search(text, begin, end)
@@ -256,7 +263,7 @@ def _heredoc(
 # All facts, and those of commands inside wrappers.
 
 # Reserved words that only go on with, or end, what another one has begun.
-_INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))
+_INNER = names("do done elif else esac fi in then }")
 
 
 def read_facts(
@@ -278,8 +285,8 @@ def read_facts(
 
 def _facts_of_walk(source: Source, via: tuple[str, ...]) -> ShellFacts:
     facts = _gather(source).freeze(source.text, via)
+    # An error is our doing in a text that is cut, and the tree's where the splitter reads it all.
     if facts.errors and (source.is_cut or isinstance(read_leaves(source.text), Leaves)):
-        # Our doing, or the tree is wrong: the splitter accounts for everything.
         facts = facts._replace(errors=())
     if not via and (strays := _strays(facts)):
         facts = facts._replace(errors=[*facts.errors, *strays])
@@ -287,15 +294,16 @@ def _facts_of_walk(source: Source, via: tuple[str, ...]) -> ShellFacts:
 
 
 def _strays(facts: ShellFacts) -> list[Span]:
-    """The reserved words that stand where a command begins and have nothing to end there."""
-    return [
-        command.words[0].span
-        for command in facts.commands
-        if command.words.first in _INNER
-        and command.words[0].span.text in _INNER  # not quoted
-        and not command.assignments
-        and all(redirect.span.start > command.words[0].span.start for redirect in command.redirects)
-    ]
+    """Return the reserved words that begin a command and have nothing to end there."""
+    strays = []
+    for command in facts.commands:
+        if command.words.first not in _INNER or command.assignments:
+            continue
+        word = command.words[0].span
+        is_first = all(redirect.span.start > word.start for redirect in command.redirects)
+        if is_first and word.text in _INNER:  # not quoted
+            strays.append(word)
+    return strays
 
 
 def _with_inner(facts: ShellFacts, whole: str) -> ShellFacts:
@@ -333,4 +341,6 @@ def _nested_source(words: Words, whole: str) -> Source:
     text = " ".join(words.argv)
     start, end = words.extent
     at = whole.find(text, start, end)
-    return Source(text, at) if at >= 0 else Source(text, 0, Span(start, end, whole[start:end]))
+    if at >= 0:
+        return Source(text, at)
+    return Source(text, stand_in=Span(start, end, whole[start:end]))

@@ -155,15 +155,19 @@ class _Pieces:
 
     def _size(self) -> int:
         """Return the number of bytes before a place to cut at, if the statement is too long."""
-        cuts = (cut.match(self.raw, self.at, self.at + _PIECE) for cut in _CUTS)
-        return next((cut.end() - self.at for cut in cuts if cut), _PIECE)
+        for mark in _CUTS:
+            if cut := mark.match(self.raw, self.at, self.at + _PIECE):
+                return cut.end() - self.at
+        return _PIECE
 
     def _parse(self, size: int) -> list[Node]:
         """The nodes of the next so many bytes; none when that takes too much effort."""
-        most = size if size <= _PIECE else max(self.effort // size, 0)
-        tree, taken = _parse_part(self.raw, self.at, min(self.at + size, len(self.raw)), most)
-        if size > _PIECE:
-            self.effort -= taken if tree else _EFFORT // 8
+        is_large = size > _PIECE
+        most = max(self.effort // size, 0) if is_large else size
+        end = min(self.at + size, len(self.raw))
+        tree, cost = _parse_part(self.raw, self.at, end, most)
+        if is_large:
+            self.effort -= cost if tree else _EFFORT // 8
         return tree.root_node.children if tree else []
 
     def _whole(self, nodes: Sequence[Node]) -> int:
@@ -173,7 +177,8 @@ class _Pieces:
                 before = nodes[number - 1] if number else node
                 between = self.raw[before.end_byte : node.start_byte]
                 return number - 1 if before.is_named and b"\n" not in between else number
-        return next((n for n in reversed(range(len(nodes))) if nodes[n].is_named), 0)
+        named = [number for number, node in enumerate(nodes) if node.is_named]
+        return named[-1] if named else 0
 
 
 def _unwrapped(node: Node) -> list[Node]:

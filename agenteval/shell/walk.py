@@ -57,7 +57,7 @@ class _Stages:
         else:
             chained_at = self._chained_at(level, start)
             if chained_at >= 0:
-                self.gathered.chains.append(self.source.span(chained_at, chained_at + 1))
+                self.add_span(self.gathered.chains, chained_at, chained_at + 1)
             level.pipeline = [draft]
         level.joint, level.joint_at = "", 0
         level.stage = draft
@@ -81,6 +81,9 @@ class _Stages:
         gap = self.text[end:start]
         return "\n" in gap and "\n" in gap.replace("\\\n", "")
 
+    def add_span(self, spans: list[Span], start: int, end: int) -> None:
+        spans.append(self.source.span(start, end))
+
     def add_assignment(self, draft: Draft, start: int, end: int) -> None:
         span = self.source.span(start, end)
         draft.assignments.append(span)
@@ -89,7 +92,8 @@ class _Stages:
 
     def extend_assignment(self, draft: Draft, end: int) -> None:
         """The tree ends a value behind $( ); what follows at once is still part of it."""
-        whole = self.source.span(draft.assigned - len(draft.assignments[-1].text), end)
+        start = draft.assigned - len(draft.assignments[-1].text)
+        whole = self.source.span(start, end)
         draft.assignments[-1] = self.gathered.assignments[-1] = whole
         draft.assigned = end
 
@@ -131,7 +135,8 @@ class _Stages:
         if self.is_odd and places and (tail := _TAIL.match(self.text, places[-1][1])):
             places[-1] = (places[-1][0], tail.end())
         if places:
-            self.source.budget -= places[-1][1] - places[0][0] + COST * len(places)
+            length = places[-1][1] - places[0][0]
+            self.source.budget -= length + COST * len(places)
             draft.places += places
 
     def add_redirect(self, redirect: Redirect, level: Level) -> None:
@@ -199,11 +204,12 @@ class _Bodies(_Stages):
             self.add_misread(start, start + 1)
         elif all(child.kind_id in _NO_COMMAND for child in node.children):
             self.add_error(*node.byte_range)
-        self._open(node, level, self.gathered.control if is_arithmetic else self.gathered.subshells)
+        gathered = self.gathered
+        self._open(node, level, gathered.control if is_arithmetic else gathered.subshells)
 
-    def _open(self, node: Node, level: Level, kind: list[Span]) -> None:
+    def _open(self, node: Node, level: Level, spans: list[Span]) -> None:
         start, end = node.byte_range
-        kind.append(self.source.span(start, end))
+        self.add_span(spans, start, end)
         self.stage(level, start, end)
         inside = Level(nested=level.nested)
         has_words = node.kind_id in _WORDS_BEFORE_BODY
@@ -324,7 +330,9 @@ class Walk(_Bodies):
         later: list[tuple[Node, Level | None]] = []
         words: list[Place] = []
         last = -1
-        text, is_live, is_cut_wrongly = self.text, self._is_live, self.is_odd
+        text = self.text
+        is_live = self._is_live
+        is_cut_wrongly = self.is_odd
         has_error = self._has_error
         for child in node.children:
             kind = child.kind_id
@@ -349,10 +357,13 @@ class Walk(_Bodies):
                 if has_error or (is_live and _MARK.search(text, start, end)):
                     later.append((child, None))
         self.stack.extend(reversed(later))
-        if is_cut_wrongly or (len(words) > 1 and text.find("\n", words[0][1], words[-1][0]) > 0):
+        if is_cut_wrongly or self._has_lines(words):
             self.add_words(level, draft, words)
         else:
             self.close_words(draft, words)
+
+    def _has_lines(self, words: Sequence[Place]) -> bool:
+        return len(words) > 1 and self.text.find("\n", words[0][1], words[-1][0]) > 0
 
     def redirected(self, node: Node, level: Level) -> None:
         children = node.children
@@ -370,9 +381,9 @@ class Walk(_Bodies):
                 self.add_redirect(Redirect(RedirectKind.STDERR, span, "1"), level)
             return
         if mark in ("&&", "||"):
-            self.gathered.chains.append(self.source.span(start, end))
+            self.add_span(self.gathered.chains, start, end)
         elif mark == "&":
-            self.gathered.background.append(self.source.span(start, end))
+            self.add_span(self.gathered.background, start, end)
         level.joint, level.joint_at = mark, start
 
     def test(self, node: Node, level: Level) -> None:
@@ -380,7 +391,7 @@ class Walk(_Bodies):
         start, end = node.byte_range
         if self.text.startswith("[[", start):
             self.stage(level, start, end)
-            self.gathered.control.append(self.source.span(start, end))
+            self.add_span(self.gathered.control, start, end)
         else:
             draft = self.command_stage(level, start, end)
             words = _RAW_WORD.finditer(self.text, start, end)
@@ -398,31 +409,17 @@ class Walk(_Bodies):
             self.add_assignment(draft, *child.byte_range)
         self.push_words(node)
 
-    def command_substitution(self, node: Node, _level: Level | None) -> None:
-        self._substitution(SubstitutionKind.COMMAND, node, Level(nested=True))
-
-    def process_substitution(self, node: Node, _level: Level | None) -> None:
-        self._substitution(SubstitutionKind.PROCESS, node, Level(nested=True))
-
-    def arithmetic(self, node: Node, _level: Level | None) -> None:
-        self._substitution(SubstitutionKind.ARITHMETIC, node, None)
-
-    def parameter(self, node: Node, _level: Level | None) -> None:
-        if self.is_odd and self.text[node.start_byte + 1 : node.end_byte][:1] in ("", " ", "\t"):
+    def substitution(self, node: Node, _level: Level | None) -> None:
+        kind = _SUBSTITUTIONS[node.kind_id]
+        start, end = node.byte_range
+        is_named = end > start + 1 and self.text[start + 1] not in " \t"
+        if kind is SubstitutionKind.PARAMETER and self.is_odd and not is_named:
             return
-        self._substitution(SubstitutionKind.PARAMETER, node, None)
-
-    def _substitution(
-        self,
-        kind: SubstitutionKind,
-        node: Node,
-        inside: Level | None,
-    ) -> None:
-        self.gathered.substitutions.append((kind, self.source.span(*node.byte_range)))
-        if inside is None:
-            self.push_words(node)
+        self.gathered.substitutions.append((kind, self.source.span(start, end)))
+        if kind in (SubstitutionKind.COMMAND, SubstitutionKind.PROCESS):
+            self.push(node.children, Level(nested=True))
         else:
-            self.push(node.children, inside)
+            self.push_words(node)
 
     def file_redirect(self, node: Node, level: Level) -> None:
         redirect, words = _read_file_redirect(self.source, node)
@@ -504,7 +501,7 @@ class Walk(_Bodies):
         if self.text[end : end + 1] in "\"'$`":  # part of the word behind it
             self._glued = end
         else:
-            self.gathered.negations.append(self.source.span(start, end))
+            self.add_span(self.gathered.negations, start, end)
 
     def _add_missing(self, node: Node) -> None:
         """Record an error for what the parser had to insert.
@@ -513,7 +510,9 @@ class Walk(_Bodies):
         """
         start, end = node.byte_range
         parent = node.parent
-        self.add_error(parent.start_byte if parent and node.type == '"' else start, end)
+        if parent and node.type == '"':
+            start = parent.start_byte
+        self.add_error(start, end)
 
     def error(self, node: Node, level: Level | None) -> None:
         self.add_error(*node.byte_range)
@@ -524,13 +523,17 @@ _RAW_WORD = compiled(
     r"""(?:[^ \t\n'"\\$`]++|'[^']*+'|"(?:[^"\\]++|\\(?s:.))*+"|\\(?s:.)|\$\([^)]*+\)"""
     r"""|\$\{[^}]*+\}|`[^`]*+`|(?s:.)(?<![ \t\n]))++"""
 )
+_KINDS_OF_SUBSTITUTION = {
+    "arithmetic_expansion": SubstitutionKind.ARITHMETIC,
+    "command_substitution": SubstitutionKind.COMMAND,
+    "expansion": SubstitutionKind.PARAMETER,
+    "process_substitution": SubstitutionKind.PROCESS,
+    "simple_expansion": SubstitutionKind.PARAMETER,
+}
+_SUBSTITUTIONS = by_kind(_KINDS_OF_SUBSTITUTION)
 _FIND: dict[str, Callable[[Walk, Node, Level | None], None]] = {
     "ERROR": Walk.error,
-    "arithmetic_expansion": Walk.arithmetic,
-    "command_substitution": Walk.command_substitution,
-    "expansion": Walk.parameter,
-    "process_substitution": Walk.process_substitution,
-    "simple_expansion": Walk.parameter,
+    **dict.fromkeys(_KINDS_OF_SUBSTITUTION, Walk.substitution),
 }
 _VISIT: dict[str, Callable[[Walk, Node, Level], None]] = {
     "!": Walk.negation,

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from agenteval.lazily import read_table
-from agenteval.shell.gate import names, new
+from agenteval.shell.gate import names
 
 MAX_WRAPPED = 8  # wrappers and nested shells inside each other that are seen through
 SHELLS = names("ash bash csh dash fish ksh mksh rbash sh tcsh yash zsh")
@@ -104,7 +104,9 @@ def _behind(argv: _Argv, prefix: _Prefix, at: int) -> list[Inside]:
     while prefix.assignments and at < len(argv) and _ASSIGNMENT.match(argv[at]):
         at += 1
     at += prefix.operands
-    return [new(Inside, (at, len(argv), prefix.is_text))] if at < len(argv) else []
+    if at >= len(argv):
+        return []
+    return [Inside(at, len(argv), prefix.is_text)]
 
 
 def _skip_options(argv: _Argv, prefix: _Prefix, at: int) -> int:
