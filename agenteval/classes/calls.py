@@ -252,11 +252,11 @@ _BEFORE_END = re.compile(r"(?:[|&;<>]++|[^\s|&;<>]++)\s*\Z")
 def _error(call: DeniedCall, error: Span) -> Seen:
     """Return what shows an error: a placeholder around it, or what stands before one at an end."""
     start, end, text = error
-    for found in _PLACEHOLDER.finditer(call.text, max(start - _NEAR, 0), end + _NEAR):
-        touches = found.start() <= end and start <= found.end()
-        if touches and end - start < len(found[0]) + _NEAR:
-            hint = f"write a value in place of {found[0]}: bash takes < and > for redirects"
-            return Seen(call.span(*found.span()), hint)
+    for placeholder in _PLACEHOLDER.finditer(call.text, max(start - _NEAR, 0), end + _NEAR):
+        touches = placeholder.start() <= end and start <= placeholder.end()
+        if touches and end - start < len(placeholder[0]) + _NEAR:
+            hint = f"write a value in place of {placeholder[0]}: bash takes < and > for redirects"
+            return Seen(call.span(*placeholder.span()), hint)
     hint = left_open(call.text)
     if text:
         return Seen(error, hint)

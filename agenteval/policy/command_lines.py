@@ -408,11 +408,11 @@ class CommandLine:
     ) -> Self:
         """`helps` are the options that print help; None for those that the parser has itself."""
         own = helps_of(parser, prefix) if helps is None else tuple(helps)
-        known = [*options]
+        all_options = [*options]
         if own:
-            known.insert(0, Argument(own[0], Kind.FLAG, aliases=own[1:], ends=True))
+            all_options.insert(0, Argument(own[0], Kind.FLAG, aliases=own[1:], ends=True))
         by_name: dict[str, Argument] = {}
-        for option in known:
+        for option in all_options:
             by_name |= dict.fromkeys((option.name, *option.aliases), option)
         return cls(
             by_name,

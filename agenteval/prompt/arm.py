@@ -114,11 +114,11 @@ class Profile:
         foreign = {ours for ours, theirs in names.items() if ours != theirs}
         if not foreign and call.name == tool:
             return call
-        ours = {theirs: ours for ours, theirs in names.items()}
+        own_names = {theirs: ours for ours, theirs in names.items()}
         arguments: dict[str, Any] = {}
         for key, value in call.arguments.items():
             if key not in foreign:
-                arguments[ours.get(key, key)] = value
+                arguments[own_names.get(key, key)] = value
         return replace(call, name=tool, arguments=arguments)
 
     def written(self, tool: str, arguments: Mapping[str, Any]) -> tuple[str, str]:

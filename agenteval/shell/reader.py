@@ -136,14 +136,11 @@ def _read_flat(
     joint = ";"
     at = len(text) - len(text.lstrip(" \t\n"))
     while joint and (match := _COMMAND.match(text, at)):
-        start, end = match.span(1)
-        program = match[2]
-        if program in RESERVED:
+        if match[2] in RESERVED:
             return None
-        own = tuple(_redirects(source, match)) if match.end(3) > end else ()
-        redirects += own
-        words = Words(source, start, end, program)
-        commands.append(new(Command, (words, source.place(start, end), (), own, via, False)))
+        command = _flat_command(source, match, via)
+        commands.append(command)
+        redirects += command.redirects
         joint, joint_at = match[7], match.start(7)
         lines, at = match.start(8), match.end()
         if joint == "&":
@@ -167,6 +164,13 @@ def _read_flat(
 
 
 _NEVER_FLAT = ((),) * 4  # groups, control flow, negations, errors
+
+
+def _flat_command(source: Source, match: re.Match[str], via: tuple[str, ...]) -> Command:
+    start, end = match.span(1)
+    redirects = tuple(_redirects(source, match)) if match.end(3) > end else ()
+    words = Words(source, start, end, match[2])
+    return new(Command, (words, source.place(start, end), (), redirects, via, False))
 
 
 def _joined(

@@ -325,7 +325,10 @@ def test_each_parser_takes_the_lines_that_we_take(parser: Parser) -> None:
 
 GROUPS = (OneOf(("--a", "--b"), required=True), OneOf(("--c", "-d")))
 FLAGS = [Argument(name, Kind.FLAG) for name in ("--a", "--b", "--c", "-d")]
-FLAG_WORDS = ("--a", "--b", "--c", "-d", "--aa", "x", "--n=5", "--nu=5", "+x", "+x=3", "++help")
+FLAG_WORDS = """
+--a --b --c -d --aa x --n=5 --nu=5 +x +x=3 ++help -lon -lo -lot -l -l1 -l1=x -long=3 -lo5 v -v
+-vqn5 -vqnx -vx -qn 5
+"""
 
 
 FULL = {"abbreviations": False}, {"allow_abbrev": False}
@@ -343,6 +346,9 @@ REST = Argument("rest", fewest=0, most=None, is_rest=True)
         ([Argument("++num"), Argument("+x")], (), *PLUS),
         (FLAGS, (Argument("p"), REST), {}, {}),
         (FLAGS, (Argument("p"),), {"helps": ()}, {"add_help": False}),
+        ([replace(FLAGS[0], required=True), *FLAGS[1:3]], (), {}, {}),
+        ([Argument("-long"), Argument("-lot", Kind.INT), Argument("-l1", Kind.FLAG)], (), {}, {}),
+        ([OPTIONS[0], *OPTIONS[6:8]], (), {}, {}),  # letters that may stand in one word
     ],
 )
 def test_what_argparse_can_be_told_is_read_alike(options, places, more, settings) -> None:
@@ -350,7 +356,7 @@ def test_what_argparse_can_be_told_is_read_alike(options, places, more, settings
     line = CommandLine.of(options, places, **more)
     accepts = argparse_of(options, places, deep=False, groups=more.get("groups", ()), **settings)
     for _ in range(LINES):
-        argv = rng.choices(FLAG_WORDS, k=rng.randrange(4))
+        argv = rng.choices(FLAG_WORDS.split(), k=rng.randrange(4))
         if "++help" in argv[1:]:  # it forgives what stands before it
             continue
         ours = misuse(line, argv, 0, dynamic=(), root="/w")
