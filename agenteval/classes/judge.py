@@ -102,6 +102,7 @@ class Ways:
             self.written = self._written()
         if self.own or not (shows or may_write):
             return
+        # A file that the call itself writes is not there to be read.
         made = {path for path, _ in self._into()} if may_write else ()
         shown = (path for path in self._shown_files() if path not in made)
         self.way = self._tool(READ, shown) or self.written
@@ -140,6 +141,7 @@ class Ways:
         parts.sort(key=lambda part: part.nested)
         for part in parts[:_TRIED]:
             text = call.words(part).text
+            # What is cut by an error, or lacks what was piped into it, does something else alone.
             if call.shell.is_cut(part.words.extent) or self._is_fed(part):
                 self._near = self._near or part.argv
             elif self._runs(text):
@@ -423,7 +425,10 @@ def _with_lone_negations(shell: ShellFacts) -> ShellFacts:
 
 
 def _without_wanted_commands(shell: ShellFacts) -> ShellFacts:
-    """Without the command that the tree wants after `A=1 >f` and in `$( )`; bash needs none."""
+    """Return the facts without the errors where the tree wants a command and bash needs none.
+
+    That is behind `A=1 >f` and in `$( )`.
+    """
     if all(span.text for span in shell.errors):
         return shell
     ends = {
@@ -461,6 +466,7 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
     is_only = only is not None
     if not isinstance(gate, Simple) or (_wraps(gate.argv[0]) and _holds_others(gate.argv)):
         return _deny(call, policy, world, gate, is_only_a_command=is_only)
+    # The policy has said already that no rule fits; another harness's engine says nothing of ours.
     fits = False if is_only and policy.engine is None else None
     parts, misses = take_simple(gate, policy.bash, world.root, fits=fits)
     known = (call, gate.text, policy, world, _NO_SHELL, parts, misses, is_only, None, "")

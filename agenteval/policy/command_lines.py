@@ -79,13 +79,14 @@ def _behind_options(argv: Argv, starts: Collection[int]) -> set[int]:
 
 
 def _in_order(pieces: Texts, text: str) -> bool:
-    """Does `text` consist of the pieces with anything between them? Linear in its length."""
+    """Return True if a text is the pieces with anything between them. Linear in its length."""
     if len(pieces) == 1:
         return text == pieces[0]
     first, *middle, last = pieces
     if not text.startswith(first) or not text.endswith(last):
         return False
     at, end = len(first), len(text) - len(last)
+    # The same characters are both the beginning and the end: a in a*a.
     if end < at:
         return False
     for piece in middle:
@@ -300,7 +301,8 @@ class PathRules:
 
 
 def absolute(path: str, root: str) -> str:
-    """Unlike `normpath` alone with one slash in front: two would hide /etc from a rule for it."""
+    """Return the normalised absolute path, with one slash in front."""
+    # `normpath` keeps two slashes, which would hide /etc from a rule for it.
     return "/" + posixpath.normpath(posixpath.join(root, path)).lstrip("/")
 
 
@@ -406,7 +408,10 @@ class CommandLine:
         groups: Iterable[OneOf] = (),
         command_optional: bool = False,
     ) -> Self:
-        """`helps` are the options that print help; None for those that the parser has itself."""
+        """Return a command line with each option under all its names.
+
+        `helps` are the options that print help; None for those that the parser has itself.
+        """
         own = helps_of(parser, prefix) if helps is None else tuple(helps)
         all_options = [*options]
         if own:
@@ -427,7 +432,7 @@ class CommandLine:
         )
 
     def flags(self) -> Iterator[str]:
-        """Every option's name, of the sub-commands too."""
+        """Yield every option's name, of the sub-commands too."""
         yield from self.options
         for command in self.commands.values():
             yield from command.flags()

@@ -286,6 +286,7 @@ def smallest(needs: Mapping[Relaxation, int], minimum: int) -> tuple[Relaxation 
         search.look(0, 0, masks, [], size)
         size += 1
     best_set = search.best_set
+    # There were too many sets to look at: one that opens enough, but may not be the smallest.
     if best_set is None:
         best_set = _greedily(masks, minimum)
     chosen = [item for item in items if bit[item] & best_set]

@@ -208,7 +208,7 @@ class Missed(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """`misses` holds for each reason the first part that no rule fits for it."""
+    """The parts of a text; for each reason to miss a part, the first that is missed so."""
 
     parts: Sequence[Part]
     misses: Mapping[Miss, Missed]
@@ -230,7 +230,7 @@ def take_simple(
 
 
 def take(commands: Sequence[Command], rules: BashRules, root: str) -> _Parts:
-    """Every command with words in it. Of a wrapped one the inner is what the rules are about."""
+    """Take every command with words in it. Of a wrapped one the inner must fit the rules."""
     cores = None
     if len(commands) > 1 and any(map(_VIA, commands)):
         cores = _cores(commands)

@@ -116,6 +116,7 @@ class _Reader(ABC):
         fault = complaint(argument, value, self.root, numbers)
         if not fault:
             return None
+        # Only a word that could be a choice is made up; other text is of another kind.
         is_plain = value.replace("-", "").replace("_", "").isalnum()
         if not argument.choices or not is_plain:
             return Misuse(at, fault)
@@ -180,7 +181,7 @@ class _ArgparseReader(_Reader):
     has_ended = False
 
     def read(self, at: int) -> Misuse | None:  # noqa: PLR0911 -- a word each
-        # Where the words since the last option stand.
+        # Where the words since the last option stand: argparse deals them out together.
         run: list[int] = []
         loose = next(filter(_is_loose, self.unfilled), None)
         if self.line.commands and loose:
@@ -274,6 +275,7 @@ class _ArgparseReader(_Reader):
         for member in options:
             if fault := self.place(member, at):
                 return fault
+        # What stands before help was read, and may be wrong; nothing behind it is looked at.
         self.has_ended = any(member.ends for member in options)
         if value is not None:
             return self._carried(option, at, value) or at + 1

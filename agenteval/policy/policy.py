@@ -226,7 +226,7 @@ class Engine(Protocol):
         ...
 
     def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
-        """That harness's verdict on a tool, in lower case, that exists and takes the arguments."""
+        """Return True if that harness allows a tool, in lower case, that takes the arguments."""
         ...
 
 
@@ -389,6 +389,7 @@ def _as_asked(call: ToolCall, world: World, gate: Gate | None) -> Runnable | Non
             return run_of_simple(gate)
         split = read_leaves(text)
         return run_of_text(text, split if isinstance(split, Leaves) else None)
+    # A harness whose edits have other arguments: nothing here can carry one out.
     if tool == EDIT and not {"old", "new"} <= {*arguments}:
         return None
     if tool not in {READ, WRITE, EDIT}:
@@ -462,6 +463,7 @@ def _admits_joined(split: Leaves, policy: Policy, world: World) -> bool:
     rules = policy.bash
     if not split.constructs <= rules.constructs:
         return False
+    # Paths of the other commands would be relative to a folder that no rule means.
     if len(split.leaves) > 1 and any(changes_folder(leaf.argv) for leaf in split.leaves):
         return False
     for leaf in split.leaves:

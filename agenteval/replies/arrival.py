@@ -214,7 +214,10 @@ _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
 def read_chunk(text: bytes) -> Chunk:
-    """Raises ReplyError for what is no JSON, or nothing like a chunk."""
+    """Return a reply, or one event of its stream.
+
+    Raises ReplyError for what is no JSON, or nothing like a chunk.
+    """
     try:
         return _CHUNKS.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -268,7 +271,10 @@ def _count(counts: Mapping[str, Any], name: str) -> int:
 
 
 def _read_loosely(content: bytes) -> Chunk:
-    """Raises ReplyError for what is no JSON, or where a list or an object stands for the other."""
+    """Return a reply in which values may have another type than the protocol says.
+
+    Raises ReplyError for what is no JSON, or where a list or an object stands for the other.
+    """
     # 9router ends a whole reply as a stream.
     text = decoded(content).removeprefix(BYTE_ORDER).rstrip().removesuffix("data: [DONE]")
     try:

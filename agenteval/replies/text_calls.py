@@ -329,7 +329,7 @@ def _python(text: str, schemas: Schemas, *, opens: str) -> Iterator[TextCall]:
     if not names:
         return
     pattern = rf"(?:{opens})(?P<name>{names})\((?=\s*+(?:[A-Za-z_]\w*\s*+=|\)))"
-    budget = _PARSED
+    budget = _PARSED  # each try at a closing bracket parses the text from the name on
     for opened in _openings(pattern, text):
         start, begins = opened.start(), opened.start("name")
         parsed, budget = _python_call(text, begins, budget)

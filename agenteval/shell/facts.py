@@ -108,6 +108,7 @@ class ShellFacts(NamedTuple):
         if not self.errors:
             return False
         start, end = place
+        # An error just before or behind it, blanks apart, touches it too.
         start = len(self.text[:start].rstrip(" \t"))
         end = len(self.text) - len(self.text[end:].lstrip(" \t"))
         return any(one.start <= end and start <= one.end for one in self.errors)
@@ -149,6 +150,7 @@ class ShellFacts(NamedTuple):
             if self._is_doubtful(move, at):
                 return None
             before, is_or, since = self.text[end:at].rpartition("||")
+            # `cd x || a; b`: a runs where the change failed, b wherever that left it.
             runs_if_it_failed = is_or and not _NEXT.search(since)
             if runs_if_it_failed and _JOINT.search(before):
                 return None
@@ -244,9 +246,9 @@ class Source:
         return self._parse()[1]
 
     def _parse(self) -> "tuple[list[Node], bool]":
-        from agenteval.shell.tree import parse  # noqa: PLC0415 -- start-up: most need no tree
-
         if self._parsed is None:
+            from agenteval.shell.tree import parse  # noqa: PLC0415 -- start-up: most need no tree
+
             self._parsed = parse(self.parsed_as)
         return self._parsed
 

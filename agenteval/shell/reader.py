@@ -50,6 +50,7 @@ def _gather(source: Source) -> Gathered:
     reading = _walk_once(source)
     if len(source.text) > _LONGEST_READ_AGAIN:
         return reading
+    # What was misread is blanked, and the rest read again: that may show another mistake.
     for _ in range(_MOST_MISREAD):
         if not reading.misread:
             break
@@ -157,7 +158,7 @@ def _read_flat(
         return None
     if "$" in text and source.stand_in:
         return None  # what a stand-in shows has no place of its own to look for variables in
-    pipelines, chains = _joined(source, commands, joints)
+    pipelines, chains = _joined(source, commands, joints) if len(commands) > 1 else ([], [])
     variables = _variables(source, commands) if "$" in text else ()
     facts = (text, commands, pipelines, chains, redirects, heredocs, variables, (), background)
     return new(ShellFacts, facts + _NEVER_FLAT)
@@ -311,7 +312,7 @@ def _strays(facts: ShellFacts) -> list[Span]:
 
 
 def _with_inner(facts: ShellFacts, whole: str) -> ShellFacts:
-    """With what stands behind wrappers, in a text or in one that a nested shell gets to read."""
+    """Return the facts with what stands behind wrappers, also in the text of a nested shell."""
     commands: list[Command] = []
     for command in facts.commands:
         commands.append(command)
@@ -344,6 +345,7 @@ def _nested_source(words: Words, whole: str) -> Source:
     """The text a nested shell reads, placed where the whole text holds it as it is."""
     text = " ".join(words.argv)
     start, end = words.extent
+    # Quotes and escapes inside it have no place of their own in the whole text.
     at = whole.find(text, start, end)
     if at >= 0:
         return Source(text, at)

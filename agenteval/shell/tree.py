@@ -137,6 +137,7 @@ class _Pieces:
             yield from self._next()
 
     def _next(self) -> list[Node]:
+        # A statement that does not fit is looked for in twice as much text, while effort is left.
         size = first = self._size()
         nodes = short = self._parse(size)
         while self.at + size < len(self.raw):

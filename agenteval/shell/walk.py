@@ -60,6 +60,7 @@ class _Stages:
                 self.add_span(self.gathered.chains, chained_at, chained_at + 1)
             level.pipeline = [draft]
         level.joint, level.joint_at = "", 0
+        # The redirects and words that the tree files elsewhere go to the last stage.
         level.stage = draft
         return draft
 
@@ -212,6 +213,7 @@ class _Bodies(_Stages):
         self.add_span(spans, start, end)
         self.stage(level, start, end)
         inside = Level(nested=level.nested)
+        # `for x in a; do b; done`: a is no command, and only substitutions in it matter.
         has_words = node.kind_id in _WORDS_BEFORE_BODY
         for child in reversed(node.children):
             is_word = has_words and child.kind_id not in _BODIES
@@ -399,7 +401,7 @@ class Walk(_Bodies):
         self.push_words(node)
 
     def assignments(self, node: Node, level: Level) -> None:
-        """Assignments without a command."""
+        """Visit assignments without a command."""
         nodes = [node] if node.kind_id in _ASSIGNMENT else node.children
         if not all(_NAME.match(self.text, child.start_byte) for child in nodes):
             self.command(node, level)
@@ -492,6 +494,7 @@ class Walk(_Bodies):
             self.gathered.substitutions.append((embedded.kind, span))
             may_go_on = self._depth < _MAX_DEPTH and self.gathered.embedded < _MAX_EMBEDDED
             if embedded.inside and may_go_on:
+                # Each is parsed by itself, so their number is bounded as well as their depth.
                 self.gathered.embedded += 1
                 inner = self.source.part(*embedded.inside)
                 Walk(inner, self.gathered, nested=True, depth=self._depth + 1).run()

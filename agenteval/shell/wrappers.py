@@ -148,6 +148,7 @@ def _operand_of_bash(argv: _Argv) -> int:
         if may_be_long:
             at += name in ("rcfile", "init-file")
         elif not has_dashes:
+            # In -oOc the next word is the value of o, and the one behind it that of O.
             at += word.count("o") + word.count("O")
         at += 1
     return min(at, len(argv))
@@ -156,6 +157,7 @@ def _operand_of_bash(argv: _Argv) -> int:
 def _operand_of_any(argv: _Argv) -> int:
     at = 1
     while _is_option(argv, at):
+        # Only the last letter of a cluster can take the next word.
         takes_next = argv[at] in ("--rcfile", "--init-file") or argv[at][-1] in "oO"
         at += 2 if takes_next else 1
     return min(at, len(argv))
@@ -227,6 +229,7 @@ def _behind_python(argv: _Argv, at: int) -> list[Inside]:
         option = argv[at]
         if option == "-m" and at + 1 < len(argv):
             return [Inside(at + 1, len(argv))]
+        # Code in a word, or a module in the same word: neither is a command.
         if option.startswith(("-c", "-m")):
             return []
         at += 2 if option in ("-W", "-X") else 1
@@ -234,7 +237,7 @@ def _behind_python(argv: _Argv, at: int) -> list[Inside]:
 
 
 def _behind_run(argv: _Argv, runner: _Prefix) -> list[Inside]:
-    """`uv run x`, with options before and behind `run`."""
+    """Return what `uv run x` runs, with options before and behind `run`."""
     at = _skip_options(argv, runner, 1)
     if at == len(argv) or argv[at] != "run":
         return []
