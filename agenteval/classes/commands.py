@@ -248,11 +248,10 @@ def other_shell(call: DeniedCall) -> Seen | None:
     if stop and stop.reason is Obstacle.LENGTH:
         length = length_in_bytes(call.text)
         return Seen(call.whole, f"{length} bytes of text; bash takes at most {LONGEST}")
-    if stop is None:
-        return Seen(call.whole)
-    is_heredoc = stop.reason is Obstacle.HEREDOC
-    hint = _unclosed(call.text, stop.start) if is_heredoc else ""
-    rest = call.span(stop.start, len(call.text))
+    start = stop.start if stop else len(call.text)
+    is_heredoc = stop is not None and stop.reason is Obstacle.HEREDOC
+    hint = _unclosed(call.text, start) if is_heredoc else ""
+    rest = call.span(start, len(call.text))
     return Seen(rest if rest.text else call.whole, hint)
 
 

@@ -172,9 +172,8 @@ def closed(call: ToolCall, rule: ToolRule | None, root: str) -> str:
         return ""
     if call.name == FETCH:
         return str(arguments.get("url") or call.raw)
-    if call.name not in {GLOB, GREP}:
-        return ""
-    folder = str(arguments.get("path") or ".")
+    is_search = call.name in {GLOB, GREP}
+    folder = str(arguments.get("path") or ".") if is_search else "."
     return "" if normalise(folder, root) else folder
 
 

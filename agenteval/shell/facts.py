@@ -121,9 +121,9 @@ class ShellFacts(NamedTuple):
 
     def is_piped(self, at: int) -> bool:
         """Return True if the command at `at` is behind a pipe, or a file or text is its input."""
-        for pipeline in self.pipelines:
-            if any(_holds(stage.extent, at) for stage in pipeline[1:]):
-                return True
+        behind = [stage.extent for pipeline in self.pipelines for stage in pipeline[1:]]
+        if any(_holds(extent, at) for extent in behind):
+            return True
         return any(_holds(each.extent, at) and _feed(each.redirects) for each in self.commands)
 
     def folder(

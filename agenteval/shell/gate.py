@@ -32,9 +32,8 @@ def names(text: str) -> frozenset[str]:
 
 def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Compile a pattern, as `re.compile` does. For each pattern with `)*+`, `)++` or `)?+`."""
-    if sys.version_info >= RIGHT_SINCE:
-        return re.compile(pattern, flags)
-    return atomic(pattern, flags)
+    is_right = sys.version_info >= RIGHT_SINCE
+    return re.compile(pattern, flags) if is_right else atomic(pattern, flags)
 
 
 def atomic(pattern: str, flags: int = 0) -> re.Pattern[str]:

@@ -93,8 +93,8 @@ class Cursor(ABC):
 
     def gap(self) -> None:
         """Step over blanks, joined lines and a comment."""
-        if gap := _GAP.match(self.text, self.at):
-            self.at = gap.end()
+        gap = _GAP.match(self.text, self.at)
+        self.at = gap.end() if gap else self.at
 
     def blank_lines(self) -> None:
         """Step over whole lines without a command, and the here-documents that begin there."""

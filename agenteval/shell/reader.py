@@ -154,10 +154,10 @@ def _read_flat(
         if lines < at and joint in ("", "&"):
             joint, joint_at = "\n", text.rindex("\n", lines, at)
         joints.append((joint, joint_at))
-    if at < len(text) or joint not in ("", ";", "&", "\n"):
+    is_whole = at == len(text) and joint in ("", ";", "&", "\n")
+    # What a stand-in shows has no place of its own to look for variables in.
+    if not is_whole or ("$" in text and source.stand_in):
         return None
-    if "$" in text and source.stand_in:
-        return None  # what a stand-in shows has no place of its own to look for variables in
     pipelines, chains = _joined(source, commands, joints) if len(commands) > 1 else ([], [])
     variables = _variables(source, commands) if "$" in text else ()
     facts = (text, commands, pipelines, chains, redirects, heredocs, variables, (), background)

@@ -355,7 +355,7 @@ def test_what_argparse_can_be_told_is_read_alike(options, places, more, settings
     rng = random.Random(5)
     line = CommandLine.of(options, places, **more)
     accepts = argparse_of(options, places, deep=False, groups=more.get("groups", ()), **settings)
-    for _ in range(LINES):
+    for _ in range(4 * LINES):
         argv = rng.choices(FLAG_WORDS.split(), k=rng.randrange(4))
         if "++help" in argv[1:]:  # it forgives what stands before it
             continue
