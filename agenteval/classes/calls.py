@@ -20,7 +20,7 @@ from agenteval.policy.mismatch import listed
 from agenteval.policy.policy import admitted_path, closed, elsewhere, path_argument
 from agenteval.policy.rules import BashRules
 from agenteval.shell.gate import Obstacle, Span
-from agenteval.shell.programs import base_name
+from agenteval.shell.wrappers import base_name
 from agenteval.trial.text import names
 
 
@@ -79,11 +79,12 @@ def hallucinated_tool(call: DeniedCall) -> Seen | None:
 
 
 def _tool_hint(name: str, call: DeniedCall) -> str:
+    tools = call.policy.tools
     if start := tuple(_script_behind(name, call.policy.bash).split()):
         return f"{name} is no tool of its own. {listed(call.policy, call.world, start)}"
-    near = names(frozenset(call.policy.tools)).nearest(name)
-    offered = ", ".join(call.policy.tools)
-    return f"there is no tool {name}: " + (f"did you mean {near}?" if near else f"use {offered}")
+    near = names(frozenset(tools)).nearest(name)
+    cure = f"did you mean {near}?" if near else f"use {', '.join(tools)}"
+    return f"there is no tool {name}: {cure}"
 
 
 def _script_behind(name: str, rules: BashRules) -> str:
@@ -251,10 +252,11 @@ _BEFORE_END = re.compile(r"(?:[|&;<>]++|[^\s|&;<>]++)\s*\Z")
 def _error(call: DeniedCall, error: Span) -> Seen:
     """Return what shows an error: a placeholder around it, or what stands before one at an end."""
     start, end, text = error
-    for found in _PLACEHOLDER.finditer(call.text, max(start - _NEAR, 0), end + _NEAR):
-        if found.start() <= end and start <= found.end() and end - start < len(found[0]) + _NEAR:
-            hint = f"write a value in place of {found[0]}: bash takes < and > for redirects"
-            return Seen(call.span(*found.span()), hint)
+    for placeholder in _PLACEHOLDER.finditer(call.text, max(start - _NEAR, 0), end + _NEAR):
+        touches = placeholder.start() <= end and start <= placeholder.end()
+        if touches and end - start < len(placeholder[0]) + _NEAR:
+            hint = f"write a value in place of {placeholder[0]}: bash takes < and > for redirects"
+            return Seen(call.span(*placeholder.span()), hint)
     hint = left_open(call.text)
     if text:
         return Seen(error, hint)
@@ -262,7 +264,8 @@ def _error(call: DeniedCall, error: Span) -> Seen:
     if opened > call.text.rfind(")", 0, end):
         return Seen(call.span(opened, end), hint)
     before = _BEFORE_END.search(call.text[max(end - _NEAR, 0) : end])
-    return Seen(call.span(end - len(before[0]), end) if before else call.whole, hint)
+    span = call.span(end - len(before[0]), end) if before else call.whole
+    return Seen(span, hint)
 
 
 _NEAR = 32  # characters

@@ -14,8 +14,7 @@ from types import ModuleType
 from agenteval import plugins
 from agenteval.classes import calls, commands, shapes
 from agenteval.classes.failure_class import ArticleRow, FailureClass, classes_of
-from agenteval.classes.malformed import KINDS
-from agenteval.classes.malformed_arguments import MalformedKind
+from agenteval.classes.malformed import KINDS, MalformedKind
 from agenteval.trial.call import ToolCall
 
 SHIPPED_VERSION = "12"  # stored with every run, with the names of plug-ins
@@ -32,8 +31,9 @@ def _plugged() -> Iterator[tuple[str, FailureClass]]:
     A plug-in is a class, or a module of some.
     """
     taken_ids = {entry.id for entry in SHIPPED}
-    for name, found in plugins.load(GROUP, _is_one_or_some).items():
-        for entry in classes_of(found) if isinstance(found, ModuleType) else (found,):
+    for name, plugin in plugins.load(GROUP, _is_class_or_module).items():
+        entries = classes_of(plugin) if isinstance(plugin, ModuleType) else (plugin,)
+        for entry in entries:
             if entry.rest or entry.id in taken_ids:
                 plugins.leave_out(GROUP, name, f"{entry.id}: its id is taken, or it takes the rest")
                 continue
@@ -41,13 +41,14 @@ def _plugged() -> Iterator[tuple[str, FailureClass]]:
             yield name, entry
 
 
-def _is_one_or_some(found: object) -> bool:
-    return isinstance(found, FailureClass | ModuleType)
+def _is_class_or_module(plugin: object) -> bool:
+    return isinstance(plugin, FailureClass | ModuleType)
 
 
 _PLUGGED = tuple(_plugged())
 _LAST = SHIPPED[SHIPPED.index(shapes.wrapper_prefix) :]
-_CLASSES = (*SHIPPED[: -len(_LAST)], *(each for _, each in _PLUGGED), *_LAST)
+_FIRST = SHIPPED[: -len(_LAST)]
+_CLASSES = (*_FIRST, *(entry for _, entry in _PLUGGED), *_LAST)
 # Stored with every verdict, so it names whoever else explains.
 TAXONOMY_VERSION = "+".join(
     (SHIPPED_VERSION, *plugins.sources(GROUP, (name for name, _ in _PLUGGED)))
@@ -120,14 +121,11 @@ def malformed_page(kind: MalformedKind) -> str:
 
 def example_text(call: ToolCall) -> str:
     """A call on one line: the command of a bash call, the name and arguments of any other."""
-    if call.command is None:
+    command = call.command
+    if command is None:
         return f"{call.name} {call.raw}"
-    return call.command.encode("unicode_escape").decode() if _hidden(call.command) else call.command
-
-
-def _hidden(command: str) -> bool:
-    """Return True if a command holds what can't be seen: a control character but a line's end."""
-    return not command.replace("\n", "").isprintable()
+    is_visible = command.replace("\n", "").isprintable()
+    return command if is_visible else command.encode("unicode_escape").decode()
 
 
 def _table() -> Iterator[str]:
@@ -160,8 +158,8 @@ def fold(taxonomy: str) -> Mapping[str, str] | None:
     """Class to row of the article, in the article's order; None for the classes as they are."""
     if taxonomy != "article":
         return None
-    rows = {one.id: article_row(one.id) for one in failure_classes()}
-    return dict(sorted(rows.items(), key=lambda item: ARTICLE_ROWS.index(item[1])))
+    by_row = sorted(_ROWS.items(), key=lambda item: ARTICLE_ROWS.index(item[1]))
+    return dict(by_row)
 
 
 if __name__ == "__main__":

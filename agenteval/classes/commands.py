@@ -44,7 +44,9 @@ def wrong_runner(call: DeniedCall) -> Seen | None:
     Another interpreter, an option before the script, its path alone, or its name without `.py`.
     """
     part, (_, at, hint, _, _) = call.misses[Miss.RUNNER]
-    return Seen(call.span(part.words.extent[0], part.words.place(at)[1]), hint)
+    start, _ = part.words.extent
+    _, end = part.words.place(at)
+    return Seen(call.span(start, end), hint)
 
 
 @failure_class(
@@ -246,9 +248,11 @@ def other_shell(call: DeniedCall) -> Seen | None:
     if stop and stop.reason is Obstacle.LENGTH:
         length = length_in_bytes(call.text)
         return Seen(call.whole, f"{length} bytes of text; bash takes at most {LONGEST}")
-    rest = call.text[stop.start :] if stop else ""
-    hint = _unclosed(call.text, stop.start) if stop and stop.reason is Obstacle.HEREDOC else ""
-    return Seen(call.span(stop.start, len(call.text)) if stop and rest else call.whole, hint)
+    start = stop.start if stop else len(call.text)
+    is_heredoc = stop is not None and stop.reason is Obstacle.HEREDOC
+    hint = _unclosed(call.text, start) if is_heredoc else ""
+    rest = call.span(start, len(call.text))
+    return Seen(rest if rest.text else call.whole, hint)
 
 
 _HERE_DOCUMENT = re.compile(r"<<-?[ \t]*(['\"]?)([\w.-]+)\1")

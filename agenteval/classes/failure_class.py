@@ -23,7 +23,7 @@ from agenteval.policy.mismatch import Miss, Missed, Part
 from agenteval.policy.policy import READ, WRITE, Policy, World, admits_redirect
 from agenteval.policy.rules import MOVES, changes_folder
 from agenteval.shell.facts import Command, Redirect, RedirectKind, ShellFacts, without_heredocs
-from agenteval.shell.gate import NotSimple, Obstacle, Span, compiled, new
+from agenteval.shell.gate import NotSimple, Obstacle, Place, Span, compiled, names, new
 from agenteval.shell.leaves import CONSTRUCT_OF, Construct
 from agenteval.shell.programs import after_runner, harm, interpreter, is_familiar
 from agenteval.trial.call import BASH, ToolCall
@@ -62,16 +62,15 @@ Look = Callable[["DeniedCall"], Seen | None]
 
 @dataclass(frozen=True, slots=True)
 class FailureClass:
-    """One entry of the taxonomy. `cure` is how such a call is mended (`hints.Ways`).
+    """One entry of the taxonomy. `cure` is how such a call is mended (`judge.Ways`).
 
     Where it speaks of the listed command inside the denied one, `cure_in_general` does not.
     `construct` is what a policy may allow by name: where it does, only what is closed
-    `despite` that is seen.
-    `seen_in` names the signs (`DeniedCall.signs`) of which a call must bear one for `look` to see
-    anything; without it every call is looked at. `rest` marks the class that takes what no other
-    explains. `slip` makes a call of this class out of a right command, `{}` (`{quoted}` within
-    single quotes), for scenarios that invite it; "" where only the world can say how. `after` are
-    the files that the model wrote before the examples.
+    `despite` that is seen. `seen_in` names the signs (`DeniedCall.signs`) of which a call must bear
+    one for `look` to see anything; without it every call is looked at. `rest` marks the class that
+    takes what no other explains. `slip` makes a call of this class out of a right command, `{}`
+    (`{quoted}` within single quotes), for scenarios that invite it; "" where only the world can say
+    how. `after` are the files that the model wrote before the examples.
     """
 
     id: str
@@ -88,10 +87,6 @@ class FailureClass:
     slip: str = ""
     article: ArticleRow = ArticleRow.OTHER
     after: tuple[str, ...] = ()
-
-    def cured(self, alone: str) -> str:
-        """The cure, about the listed command inside the denied one."""
-        return self.cure.replace("{alone}", alone)
 
 
 def failure_class(  # noqa: PLR0913 -- a class has that many texts, each named where it is given
@@ -219,8 +214,9 @@ def residue(text: str) -> tuple[int, int] | None:
     if text.rstrip()[-1:] in _LAST:
         behind = _BEHIND.search(text, _start_of_last_token(text))
         if behind:
-            start, end = _place_of(behind)
-            return None if _PLACEHOLDER.fullmatch(text, start - 1, end) else (start, end)
+            place = _place_of(behind)
+            is_placeholder = _PLACEHOLDER.fullmatch(text, place[0] - 1, place[1])
+            return None if is_placeholder else place
     return _json_behind(text)
 
 
@@ -283,16 +279,18 @@ def _in_json(text: str) -> str:
         value = value.get("arguments", value)
     if isinstance(value, dict):
         value = value.get("command", value.get("cmd", ""))
-    if isinstance(value, list) and len(value) == 3 and str(value[1]) in {"-c", "-lc"}:
-        value = value[2]  # what a shell is given
-    return value if isinstance(value, str) else ""
+    match value:
+        case str():
+            return value
+        case [_, "-c" | "-lc", str(command)]:  # what a shell is given
+            return command
+    return ""
 
 
 def plain_for(character: str) -> str:
     """Return the clause that says what should stand in place of a typographic character."""
-    if unicodedata.category(character) == "Cf":
-        return "stands where nothing should"
-    plain = {"Pd": "--", "Zs": "a plain blank"}.get(unicodedata.category(character), "' or \"")
+    category = unicodedata.category(character)
+    plain = {"Cf": "nothing", "Pd": "--", "Zs": "a plain blank"}.get(category, "' or \"")
     return f"stands where {plain} should"
 
 
@@ -310,18 +308,21 @@ _PLAIN = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
 def untyped(text: str) -> str:
     """Return the command with plain characters in place of typographic ones."""
     while place := typographic(text):
-        character = text[place[0]]
-        kind = unicodedata.category(character)
-        plain = _PLAIN.get(character) or {"Pd": "--", "Zs": " ", "Sm": "--"}.get(kind, "")
+        start, end = place
+        character = text[start]
         if character in _PLAIN:
-            place = (place[0], place[0] + 1)
-        text = text[: place[0]] + plain + text[place[1] :]
+            end = start + 1
+            plain = _PLAIN[character]
+        else:
+            plain = _PLAIN_BY_CATEGORY.get(unicodedata.category(character), "")
+        text = text[:start] + plain + text[end:]
     return text
 
 
+_PLAIN_BY_CATEGORY = {"Pd": "--", "Zs": " ", "Sm": "--"}
 _OPENS = {"if": "fi", "do": "done", "case": "esac", "{": "}", "[[": "]]", "(": ")", "$(": ")"}
 _CLOSES = frozenset(_OPENS.values())
-_GOES_ON = frozenset(("then", "else", "elif", "do", "while", "until", "if", "!", "{", "(", "$("))
+_GOES_ON = names("then else elif do while until if ! { ( $(")
 _PIECE = compiled(
     r"\\(?s:.)|'[^']*+'|\"(?:[^\"\\]++|\\(?s:.))*+\"|`[^`]*+`|(?<!\S)#[^\n]*+"
     r"|(?P<quote>['\"`])|(?P<joint>[;&|\n]++)|(?P<bracket>\$?\(|\))|(?P<word>[^\s;&|()'\"`\\]++)"
@@ -390,10 +391,12 @@ class DeniedCall(NamedTuple):
             return "there"
         if path in self.world.written:
             return "own"
-        files = self.policy.files if self.world.files is None else self.world.files
-        is_known = self.world.files is not None or bool(files)
-        is_listed = self.world.files is None and path in self.policy.bash.listed
-        return "there" if not is_known or is_listed or path in files else "nowhere"
+        files = self.world.files
+        if files is None:
+            files = self.policy.files
+            if not files or path in self.policy.bash.listed:
+                return "there"
+        return "there" if path in files else "nowhere"
 
     def words(self, part: Part) -> Span:
         """The words of a command, from the first to the last."""
@@ -485,8 +488,11 @@ class DeniedCall(NamedTuple):
         """
         if len(self.parts) < 2 and not self.shell.substitutions:
             return ()
-        found = {each for part in self.parts if not part.admitted for each in harm(part.words)}
-        return tuple(each for each in _HARMS if each in found)
+        facets: set[str] = set()
+        for part in self.parts:
+            if not part.admitted:
+                facets.update(harm(part.words))
+        return tuple(facet for facet in _HARMS if facet in facets)
 
     @property
     def move(self) -> Span | None:
@@ -497,8 +503,10 @@ class DeniedCall(NamedTuple):
         beside = shell.chains or shell.pipelines or shell.background or shell.substitutions
         if not beside and not (stop and stop.reason is Obstacle.OPERATOR):
             return None  # it stays in a shell of its own: sh -c 'cd x'
-        moves = (part for part in self.parts if changes_folder(part.argv))
-        return next((self.words(part) for part in moves), None)
+        for part in self.parts:
+            if changes_folder(part.argv):
+                return self.words(part)
+        return None
 
     @property
     def alone(self) -> str:
@@ -518,7 +526,12 @@ _KIND = itemgetter(0)
 _NOT_LISTED = "is not listed"
 
 
-def missed(call: DeniedCall, miss: Miss, *, fault: str = _NOT_LISTED) -> Seen | None:
+def missed(
+    call: DeniedCall,
+    miss: Miss,
+    *,
+    fault: str = _NOT_LISTED,
+) -> Seen | None:
     """Return the first command that no rule fits for this reason, at the word that shows it.
 
     `fault` is what a class knows better of a name that is not listed.
@@ -546,32 +559,39 @@ def redirected(call: DeniedCall, *wanted: RedirectKind) -> Seen | None:
 def fed(call: DeniedCall, *, to_file: bool) -> Seen | None:
     """The first here-document that goes into a file, or to a program."""
     shell = call.shell
-    by_place = {one.span[:2]: each for each in shell.commands for one in each.redirects}
-    behind = {a.extent: b for line in shell.pipelines for a, b in pairwise(line)}
+    reader_by_place: dict[Place, Command] = {}
+    for command in shell.commands:
+        for redirect in command.redirects:
+            reader_by_place[redirect.span[:2]] = command
+    next_by_extent: dict[Place, Command] = {}
+    for pipeline in shell.pipelines:
+        next_by_extent.update((before.extent, after) for before, after in pairwise(pipeline))
     for redirect in shell.redirects:
-        if redirect.kind in _HERE and not call.opens(redirect):
-            fed = by_place.get(redirect.span[:2])
-            target = _into(call, fed, behind.get(fed.extent)) if fed else "into-program"
-            if (not target) is to_file:
-                return Seen(redirect.span, facets=(target,) if target else ())
+        if redirect.kind not in _HERE or call.opens(redirect):
+            continue
+        facet = "into-program"
+        if reader := reader_by_place.get(redirect.span[:2]):
+            facet = _into(call, reader, next_by_extent.get(reader.extent))
+        if (not facet) is to_file:
+            return Seen(redirect.span, facets=(facet,) if facet else ())
     return None
 
 
 _HERE = (RedirectKind.HEREDOC, RedirectKind.HERESTRING)
 
 
-def _into(call: DeniedCall, fed: Command, behind: Command | None) -> str:
+def _into(call: DeniedCall, reader: Command, behind: Command | None) -> str:
     """Return what a here-document of this command feeds, as a facet; "" for a file."""
-    kinds = {redirect.kind for redirect in fed.redirects}
-    if fed.program in {"cat", ""}:
-        if RedirectKind.FILE in kinds:
+    if reader.program in {"cat", ""}:
+        if any(redirect.kind is RedirectKind.FILE for redirect in reader.redirects):
             return ""
-        fed = behind or fed
-    if fed.program == "tee":
+        reader = behind or reader
+    if reader.program == "tee":
         return ""
+    argv = reader.argv
     rules, root = call.policy.bash, call.world.root
-    if fed.argv and rules.admits(fed.argv, fed.words.dynamic, root=root):
+    if argv and rules.admits(argv, reader.words.dynamic, root=root):
         return "into-listed"
-    at = after_runner(fed.argv)
-    is_code = at < len(fed.argv) and interpreter(fed.argv[at])
+    at = after_runner(argv)
+    is_code = at < len(argv) and interpreter(argv[at])
     return "into-interpreter" if is_code else "into-program"

@@ -9,8 +9,8 @@ stands: each was judged first. Capitals in a listed call are values to fill in.
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 
 from agenteval.classes.catalogue import failure_classes
 from agenteval.classes.failure_class import (
@@ -25,6 +25,7 @@ from agenteval.classes.failure_class import (
     with_quoted_urls,
     without_residue,
 )
+from agenteval.lazily import read_table
 from agenteval.policy.command_lines import normalise
 from agenteval.policy.mismatch import (
     SHOWN,
@@ -52,19 +53,20 @@ from agenteval.policy.policy import (
 )
 from agenteval.policy.rules import MOVES
 from agenteval.shell.facts import RedirectKind, ShellFacts, without_heredocs
-from agenteval.shell.gate import UNREADABLE, NotSimple, Simple, compiled, new, quoted, read_simple
-from agenteval.shell.leaves import read_leaves
-from agenteval.shell.programs import (
-    NO_OPS,
-    SHELLS,
-    base_name,
-    can_show,
-    interpreter,
-    shown_files,
-    wants_input,
+from agenteval.shell.gate import (
+    UNREADABLE,
+    NotSimple,
+    Place,
+    Simple,
+    compiled,
+    new,
+    quoted,
+    read_simple,
 )
+from agenteval.shell.leaves import read_leaves
+from agenteval.shell.programs import NO_OPS, SHELLS, can_show, interpreter, shown_files, wants_input
 from agenteval.shell.reader import read_facts
-from agenteval.shell.wrappers import is_wrapper, passes_arguments
+from agenteval.shell.wrappers import base_name, is_wrapper, passes_arguments
 from agenteval.trial.call import BASH, Denied, Finding, ToolCall, Verdict
 
 _MOST = 200  # characters: two lines
@@ -88,19 +90,22 @@ class Ways:
         self.is_command = call.call.command is not None
         if not self.is_command:
             return
-        self._moves = any(part.program in MOVES for part in call.parts)
-        touched, is_listed = _touches("") if call.shell.redirects else 0, False
-        for _, program, _, admitted, _, _ in call.parts:
-            touched |= _touches(program)
-            is_listed = is_listed or admitted
-        if is_listed and not call.objection:
+        programs = [part.program for part in call.parts]
+        self._moves = not MOVES.isdisjoint(programs)
+        shows = may_write = bool(call.shell.redirects)
+        for program in programs:
+            shows = shows or _may_show(program)
+            may_write = may_write or _may_write(program)
+        if not call.objection and any(part.admitted for part in call.parts):
             self.own = self._own()
-        if touched & _WRITES:
+        if may_write:
             self.written = self._written()
-        if touched and not self.own:
-            made = {path for path, _ in self._into()} if touched & _WRITES else ()
-            shown = (path for path in self._shown_files() if path not in made)  # not written here
-            self.way = self._tool(READ, shown) or self.written
+        if self.own or not (shows or may_write):
+            return
+        # A file that the call itself writes is not there to be read.
+        made = {path for path, _ in self._into()} if may_write else ()
+        shown = (path for path in self._shown_files() if path not in made)
+        self.way = self._tool(READ, shown) or self.written
 
     def hint(self, failure_class: FailureClass, evidence: Seen) -> str:
         """Return the fault and the nearest way, or how such a call is fixed in general."""
@@ -110,10 +115,7 @@ class Ways:
         if way := self._mended(failure_class.id):
             return joined(fault, f"Run `{way}`.")
         if self.own:
-            own = shortened(self.own)
-            if "{alone}" in failure_class.cure:
-                return self._with_written(joined(fault, failure_class.cured(own)))
-            return self._with_written(joined(fault or failure_class.cure, f"Run `{own}` alone."))
+            return self._with_own(fault, failure_class)
         if self.way:
             return joined(fault, self.way)
         if failure_class.id in _WRITING and not fault and any(path for path, _ in self._into()):
@@ -121,13 +123,25 @@ class Ways:
         self._calls = self._calls or self._allowed()  # the same below every class
         return joined(fault or failure_class.cure_in_general, self._calls)
 
+    def _with_own(self, fault: str, failure_class: FailureClass) -> str:
+        """Return the hint with the listed command, and the written file where there is room."""
+        own = shortened(self.own)
+        if "{alone}" in failure_class.cure:
+            hint = joined(fault, failure_class.cure.replace("{alone}", own))
+        else:
+            hint = joined(fault or failure_class.cure, f"Run `{own}` alone.")
+        whole = joined(hint, self.written)
+        return whole if len(whole) <= _MOST else hint
+
     def _own(self) -> str:
-        """But for what does nothing alone."""
+        """Return the first listed command, but for what does nothing alone."""
         call = self.call
-        found = [part for part in reached(call.parts, call.text) if part.admitted and part.words]
-        found = [part for part in found if not self._is_idle(part)]
-        for part in sorted(found, key=lambda part: part.nested)[:_TRIED]:
+        parts = [part for part in reached(call.parts, call.text) if part.admitted and part.words]
+        parts = [part for part in parts if not self._is_idle(part)]
+        parts.sort(key=lambda part: part.nested)
+        for part in parts[:_TRIED]:
             text = call.words(part).text
+            # What is cut by an error, or lacks what was piped into it, does something else alone.
             if call.shell.is_cut(part.words.extent) or self._is_fed(part):
                 self._near = self._near or part.argv
             elif self._runs(text):
@@ -152,8 +166,10 @@ class Ways:
 
     def _tool(self, tool: str, paths: Iterator[str]) -> str:
         """Return a sentence that uses a tool on the first file that it opens, or ""."""
-        path = next((path for path in paths if path and self._opens(tool, path)), "")
-        return f"{tool.capitalize()} `{path}` with the {tool} tool." if path else ""
+        for path in paths:
+            if path and self._opens(tool, path):
+                return f"{tool.capitalize()} `{path}` with the {tool} tool."
+        return ""
 
     def _written(self) -> str:
         """Return how the first file that the call writes may be written.
@@ -162,28 +178,30 @@ class Ways:
         """
         world = self.call.world
         for path, is_added in self._into():
-            if path and self._opens(WRITE, path):
-                is_new = world.files is not None and path not in world.files | world.written
-                if is_new or not is_added:
-                    return f"Write `{path}` with the write tool."
-                if self._opens(READ, path):
-                    return (
-                        f"Read `{path}` with the read tool and write it whole, with what is added."
-                    )
-                return "The write tool can only replace that file as a whole."
+            if not (path and self._opens(WRITE, path)):
+                continue
+            is_new = world.files is not None and path not in world.files | world.written
+            if is_new or not is_added:
+                return f"Write `{path}` with the write tool."
+            if self._opens(READ, path):
+                return f"Read `{path}` with the read tool and write it whole, with what is added."
+            return "The write tool can only replace that file as a whole."
         return ""
 
     def _allowed(self) -> str:
-        """Calls that are allowed, nearest first."""
-        _, _, policy, world, *_ = self.call
-        if self._near:
-            return listed(policy, world, self._near)
-        for part, (_, _, _, since, instead) in self.call.misses.values():
+        """Return a sentence with calls that are allowed, nearest first."""
+        policy = self.call.policy
+        argv: Sequence[str] = self._near
+        missed = next(iter(self.call.misses.values()), None)
+        if missed and not argv:
+            part, (_, _, _, since, instead) = missed
             if instead and not since:
-                return listed(policy, world, tuple(instead.split()))
-            is_strange = policy.bash.is_strange(part.program)
-            return listed(policy, world, (part.program,) if is_strange else part.argv)
-        return listed(policy, world)
+                argv = instead.split()
+            elif policy.bash.is_strange(part.program):
+                argv = (part.program,)
+            else:
+                argv = part.argv
+        return listed(policy, self.call.world, argv)
 
     def _open_to(self) -> str:
         """Return the fault that names where the write tool writes; "" without that tool."""
@@ -193,17 +211,18 @@ class Ways:
         open_to = ", ".join(policy.write.allow) or "nothing"
         return cut(f"the write tool is open to {open_to} only", FAULT)
 
-    def _with_written(self, text: str) -> str:
-        whole = joined(text, self.written)
-        return whole if len(whole) <= _MOST else text
-
     def _mended(self, failure_class: str) -> str:
-        """The call with what this class is about put right, where that is all that is wrong."""
+        """Return the call with what this class is about put right, or "".
+
+        "" stands for a call with which that is not all that is wrong.
+        """
+        text = self.call.text
         mend, miss = _MENDS.get(failure_class), _MISSES.get(failure_class)
-        text = mend(self.call.text) if mend and len(self.call.text) <= _MENDED else self.call.text
+        if mend and len(text) <= _MENDED:
+            text = mend(text)
         if text == self.call.text:
             text = _with_near(self.call, miss) if miss else ""
-        return text if text and fits(text) and self._runs(text) else ""
+        return text if fits(text) and self._runs(text) else ""
 
     def _runs(self, text: str) -> bool:
         return allowed(self.call.policy, self.call.world, BASH, command=text)
@@ -211,41 +230,47 @@ class Ways:
     def _opens(self, tool: str, path: str) -> bool:
         return fits(path) and opens(self.call.policy, self.call.world, tool, path)
 
-    @property
-    def _plain(self) -> Iterator[Part]:
-        """The commands in which bash has no word left to work out."""
-        return (part for part in self.call.parts if not part.words.dynamic)
+    def _plain(self) -> Iterator[tuple[Part, int]]:
+        """Yield the commands in which bash has no word left to work out, and where they begin."""
+        for part in self.call.parts:
+            if not part.words.dynamic:
+                yield part, part.words.extent[0]
 
     def _shown_files(self) -> Iterator[str]:
-        """The files that the commands show."""
+        """Yield the files that the commands show."""
         if self.call.shell.errors:
             return
-        for part in self._plain:
-            program, at = part.program, part.words.extent[0]
-            if program.lower() == READ and self.call.calls_tool(part):
+        for part, at in self._plain():
+            if part.program.lower() == READ and self.call.calls_tool(part):
                 yield self._path(part.argv[1], at)
-            elif can_show(program):
-                yield from (self._path(path, at) for path in shown_files(part.argv))
-        yield from (path for path, _ in self._behind(RedirectKind.INPUT))
+            elif can_show(part.program):
+                for path in shown_files(part.argv):
+                    yield self._path(path, at)
+        for path, _ in self._behind(RedirectKind.INPUT):
+            yield path
 
     def _into(self) -> Iterator[tuple[str, bool]]:
-        """The files that the call writes, and whether what was in one stays."""
+        """Yield the files that the call writes, and True for one in which what was there stays."""
         if self.call.shell.errors:
             return
         yield from self._behind(RedirectKind.FILE)
-        for part in self._plain:
-            at = part.words.extent[0]
+        for part, at in self._plain():
             if part.program.lower() == WRITE and self.call.calls_tool(part):
-                yield from ((self._path(word, at), False) for word in part.argv[1:2])
+                for word in part.argv[1:2]:
+                    yield self._path(word, at), False
             if part.program == "tee":
                 is_added = any(map(_APPENDS.match, part.argv))
-                words = (word for word in part.argv[1:] if not word.startswith("-"))
-                yield from ((self._path(word, at), is_added) for word in words)
+                for word in part.argv[1:]:
+                    if not word.startswith("-"):
+                        yield self._path(word, at), is_added
 
     def _behind(self, kind: RedirectKind) -> Iterator[tuple[str, bool]]:
-        """The files behind redirects; no descriptors, and nothing that bash still works out."""
+        """Yield the files behind redirects; no descriptors, nothing that bash still works out."""
         shell = self.call.shell
-        begins = {one.span[:2]: each.extent[0] for each in shell.commands for one in each.redirects}
+        begins: dict[Place, int] = {}
+        for command in shell.commands:
+            for redirect in command.redirects:
+                begins[redirect.span[:2]] = command.extent[0]
         for redirect in shell.redirects:
             if redirect.kind is kind and not _UNKNOWN.search(redirect.span.text):
                 path = self._path(redirect.target, begins.get(redirect.span[:2]))
@@ -257,23 +282,23 @@ class Ways:
         folder = self.call.folder(at) if self._moves else root
         if folder is None:
             return ""
-        return normalise(path if folder == root else posixpath.join(folder, path), root) or ""
+        if folder != root:
+            path = posixpath.join(folder, path)
+        return normalise(path, root) or ""
 
 
 _UNKNOWN = re.compile(r"[<>]&|[$`(*?{]")
 _APPENDS = re.compile(r"-[a-z]*a|--a")  # of tee
-_SHOWS, _WRITES = 1, 2
 
 
 @lru_cache(maxsize=1024)  # agents know few programs
-def _touches(program: str) -> int:
-    """Return flags for a program, or tool of its name, that may show or write files.
+def _may_show(program: str) -> bool:
+    """Return True for a program, or a tool of its name, that may show files."""
+    return program.lower() == READ or can_show(program)
 
-    The program "" is a redirect.
-    """
-    writes = program == "" or program.lower() == WRITE or program == "tee"
-    shows = program == "" or program.lower() == READ or can_show(program)
-    return shows * _SHOWS + writes * _WRITES
+
+def _may_write(program: str) -> bool:
+    return program == "tee" or program.lower() == WRITE
 
 
 def _with_near(call: DeniedCall, miss: Miss) -> str:
@@ -282,10 +307,11 @@ def _with_near(call: DeniedCall, miss: Miss) -> str:
     if missed is None or not missed.mismatch.instead:
         return ""
     part, (_, at, _, since, instead) = missed
-    (start, end), behind = part.words.extent, part.words.place(at)[1]
+    start, end = part.words.extent
+    first, _ = part.words.place(since)
+    _, last = part.words.place(at)
     instead = quoted(instead) if since else instead
-    before = call.text[start : part.words.place(since)[0]]
-    return f"{before}{instead}{call.text[behind:end]}"
+    return f"{call.text[start:first]}{instead}{call.text[last:end]}"
 
 
 _WRITING = ("heredoc-to-file", "file-redirect")
@@ -307,92 +333,54 @@ _MENDS: Mapping[str, Callable[[str], str]] = {
     **dict.fromkeys(("background", "env-assignment", "bare-binary"), with_quoted_urls),
 }
 
-# Text that the parse tree gets wrong. Each known mistake is put in other words of the same meaning;
-# those are read in place of the text only when the tree has nothing left to complain about.
+# Text that the parse tree gets wrong, put in other words by `mends.toml`.
 
-# The tree takes what stands so before a compound command for a program, and its words for more.
-_BEFORE_COMPOUND = compiled(
-    r"(?<![^\s;&|({])(?:(?:!|time(?:[ \t]++-p)?(?:[ \t]++--)?|coproc(?:[ \t]++\w++)?)[ \t]++){1,3}"
-    r"(?=(?:\{|\[\[|if|for|while|until|case|select)[ \t\n])"
-)
-# A function's body needs no brackets around it where it is a compound command.
-_BEFORE_BODY = compiled(
-    r"(?<![^\s;&|({])(?:function[ \t]++[\w.:-]++(?:[ \t]*+\([ \t]*+\))?+"
-    r"|[\w.:-]++[ \t]*+\([ \t]*+\))\s++(?=(?:for|while|until|case|select)[ \t\n(])"
-)
-_PATTERNS = compiled(r"[?*+@!]\([^()'\"`]*+\)")  # in [[ ]] bash takes them without extglob
+_PATTERN = compiled(r"[?*+@!]\([^()'\"`]*+\)")  # in [[ ]] bash takes them without extglob
+_PART_OF_LOOP = compiled(r"(?<=[(;])[^(;]++(?=[;)])")
 _START = r"((?:\A|[;&|(\n]|\b(?:do|elif|else|if|then|until|while)\b|!)[ \t]*+)"  # of a command
+_Replace = Callable[[re.Match[str]], str]
 
 
-def _blank(found: re.Match[str]) -> str:
-    return " " * len(found[0])
+def _fill(character: str) -> _Replace:
+    return lambda mistake: character * len(mistake[0])
 
 
-def _not_blank(found: re.Match[str]) -> str:
-    inside = found[0][1:-1]
-    return found[0] if inside.strip() else f'"{inside}"'
+def _quote_blanks(mistake: re.Match[str]) -> str:
+    inside = mistake[0][1:-1]
+    return mistake[0] if inside.strip() else f'"{inside}"'
 
 
-def _without_patterns(found: re.Match[str]) -> str:
-    return _PATTERNS.sub(lambda pattern: "_" * len(pattern[0]), found[0])
+def _fill_expansion(mistake: re.Match[str]) -> str:
+    filling = "_" * (len(mistake[0]) - 3)
+    return f"${{{filling}}}"
 
 
-def _ones(found: re.Match[str]) -> str:
-    return "1" * len(found[0])
+_FUNCTIONS: Mapping[str, _Replace] = {
+    "quoted blanks": _quote_blanks,
+    "expansion": _fill_expansion,
+    "patterns": lambda mistake: _PATTERN.sub(_fill("_"), mistake[0]),
+    "loop": lambda mistake: _PART_OF_LOOP.sub(_fill("1"), mistake[0]),
+    "brackets": lambda mistake: f"$[{mistake[1].replace('[', '(').replace(']', ')')}]",
+    "subscript": lambda mistake: f"{mistake[1]}[{'_' * len(mistake[2])}]",
+}
 
 
-_SYNTAX_MENDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    (_BEFORE_COMPOUND, _blank),
-    (compiled(r"(?<=[\w\s])\bin(?=[ \t]*+[;\n])"), _blank),
-    (compiled(r"\(\(([^()]*+)\)([ \t]++)\)"), r" (\1)\2 "),
-    (compiled(r"(?<=[\w)])([-+])\1(?=[ \t]*+[\w$(])"), r"+0"),
-    (compiled(r"(?<=[ \t])#[^\n'\"`]*+(?=\n|\Z)"), _blank),
-    (_BEFORE_BODY, _blank),
-    (compiled(r"\{(\([^(){}]*+\))\}"), r" \1 "),
-    (
-        compiled(
-            r"(\b(?:done|esac|fi)|[\n;&][ \t]*+\}|\)|\]\])[ \t]"
-            r"(?=(?:[ \t]|\\\n)*+(?:\}|\b(?:do|done|elif|else|esac|fi|then)\b))"
-        ),
-        r"\1;",
-    ),
-    (compiled("<>"), ">>"),
-    (compiled(r"\{\w++\}(?=[<>])"), lambda found: "9" * len(found[0])),
-    (
-        compiled(r"\$\[((?:[^\[\]\n]*+\[[^\[\]\n]*+\])++[^\[\]\n]*+)\]"),
-        lambda found: f"$[{found[1].replace('[', '(').replace(']', ')')}]",
-    ),
-    (compiled(r"\$\(\([ \t]*+\)\)"), lambda found: f"${{{'_' * (len(found[0]) - 3)}}}"),
-    (compiled(r"\b(?:[0-9]++#|0[xX])\$(?:\w++|\{\w++\})"), _ones),
-    (compiled(r"\[(!?)\]"), r"[\1_"),
-    (
-        compiled(r"\bfor[ \t]*+\(\([^()\n]*+\)\)"),
-        lambda found: re.sub(r"(?<=[(;])[^(;]++(?=[;)])", _ones, found[0]),
-    ),
-    (compiled(r";&(?=\s*+esac\b)"), ";;"),
-    (compiled(_START + r"[\[{](?=[^\s\[{(])"), r"\1_"),
-    (compiled(_START + r"(\w++)\[(\w*+)\](?=[\s;|&]|\Z)"), r"\1\2_\3_"),
-    (compiled(_START + r"\[(?=[ \t])"), r"\1_"),
-    (compiled(_START + r"\}(?=[^\s;|&()<>])"), r"\1_"),
-    (compiled(_START + r"!(?=[ \t]*+(?:[;\n]|\Z))"), r"\1:"),
-    (compiled(r"`(?:[^`\\]++|\\(?s:.))*+`"), _not_blank),
-    (compiled(r"\[\[[ \t][^\n]*?[ \t]\]\]"), _without_patterns),
-    (
-        compiled(r"(\$\{\w++)\[([^]{}'\"`\n]++)\]"),
-        lambda found: f"{found[1]}[{'_' * len(found[2])}]",
-    ),
-    (compiled(r"\$(?=[^\x00-\x7f])"), "_"),
-    (compiled(r"(?<!\\)\$(?=[`\\])"), "_"),
-    (compiled(r"\$\{[^{}'`$\n]++\}"), lambda found: f"${{{'_' * (len(found[0]) - 3)}}}"),
-    (compiled(r"(?<!\\)((?:\\\\)*+)\\[$`]"), r"\1__"),
-    (compiled(r"(?<!\\)((?:\\\\)*+)\\\Z"), r"\1_"),
-)
+@cache
+def _syntax_mends() -> Sequence[tuple[re.Pattern[str], str | _Replace]]:
+    mends: list[tuple[re.Pattern[str], str | _Replace]] = []
+    for row in read_table("agenteval.classes", "mends.toml")["mend"]:
+        start = _START if "starts" in row else ""
+        cure = row.get("cure")
+        if cure is None:
+            cure = _fill(row["fill"]) if "fill" in row else _FUNCTIONS[row["by"]]
+        mends.append((compiled(start + row["mistake"]), cure))
+    return mends
 
 
 def _mended_syntax(text: str) -> Iterator[str]:
     """The text in other words, in the order in which they are worth a try."""
     other = text
-    for mistake, cure in _SYNTAX_MENDS:
+    for mistake, cure in _syntax_mends():
         other = mistake.sub(cure, other)
     yield other
     yield without_heredocs(other)[0]
@@ -426,19 +414,21 @@ def _with_lone_negations(shell: ShellFacts) -> ShellFacts:
 
     Bash takes a `!` that no command follows, and a mend puts a command there.
     """
-    lone = [
-        command
-        for command in shell.commands
-        if command.words.first == "!" and command.words[0].span.text == "!"
-    ]
-    return shell._replace(
-        commands=[command for command in shell.commands if command not in lone],
-        negations=[*shell.negations, *(command.words[0].span for command in lone)],
-    )
+    commands = []
+    negations = [*shell.negations]
+    for command in shell.commands:
+        if command.words.first == "!" and command.words[0].span.text == "!":
+            negations.append(command.words[0].span)
+        else:
+            commands.append(command)
+    return shell._replace(commands=commands, negations=negations)
 
 
 def _without_wanted_commands(shell: ShellFacts) -> ShellFacts:
-    """Without the command that the tree wants after `A=1 >f` and in `$( )`; bash needs none."""
+    """Return the facts without the errors where the tree wants a command and bash needs none.
+
+    That is behind `A=1 >f` and in `$( )`.
+    """
     if all(span.text for span in shell.errors):
         return shell
     ends = {
@@ -473,13 +463,14 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
         allowed = decide(call, policy, world, gate=gate)
     if allowed is not None:
         return allowed
-    if isinstance(gate, Simple) and not (_wraps(gate.argv[0]) and _holds_others(gate.argv)):
-        is_only = only is not None
-        fits = False if is_only and policy.engine is None else None
-        parts, misses = take_simple(gate, policy.bash, world.root, fits=fits)
-        known = (call, gate.text, policy, world, _NO_SHELL, parts, misses, is_only, None, "")
-        return _explain(new(DeniedCall, known))
-    return _deny(call, policy, world, gate, is_only_a_command=only is not None)
+    is_only = only is not None
+    if not isinstance(gate, Simple) or (_wraps(gate.argv[0]) and _holds_others(gate.argv)):
+        return _deny(call, policy, world, gate, is_only_a_command=is_only)
+    # The policy has said already that no rule fits; another harness's engine says nothing of ours.
+    fits = False if is_only and policy.engine is None else None
+    parts, misses = take_simple(gate, policy.bash, world.root, fits=fits)
+    known = (call, gate.text, policy, world, _NO_SHELL, parts, misses, is_only, None, "")
+    return _explain(new(DeniedCall, known))
 
 
 def _holds_others(argv: Sequence[str]) -> bool:
@@ -495,7 +486,11 @@ def _wraps(program: str) -> bool:
 
 
 def deny(
-    call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, objection: str = ""
+    call: ToolCall,
+    policy: Policy,
+    world: World = UNKNOWN_WORLD,
+    *,
+    objection: str = "",
 ) -> Denied:
     """The verdict on a call that is denied already.
 
@@ -555,15 +550,15 @@ def _explain(denied: DeniedCall) -> Denied:
             matches.append((each, evidence))  # noqa: PERF401 -- a comprehension is a call of its own
     if permitted := denied.policy.bash.constructs:
         # A construct permitted as such explains only what nothing else does: its odd forms.
-        closed = [
-            (c, evidence)
-            for c, evidence in matches
-            if evidence.despite or c.construct not in permitted
-        ]
+        closed = [match for match in matches if _is_closed(*match, permitted)]
         matches = closed or matches
     if not matches and (evidence := _REST.look(denied)):
         matches = [(_REST, evidence)]
     return Denied.explained(_findings(matches, denied))
+
+
+def _is_closed(failure_class: FailureClass, evidence: Seen, permitted: Container[object]) -> bool:
+    return evidence.despite or failure_class.construct not in permitted
 
 
 @lru_cache(maxsize=1024)
@@ -575,8 +570,9 @@ def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
 
 
 def _findings(matches: Iterable[tuple[FailureClass, Seen]], denied: DeniedCall) -> list[Finding]:
-    ways, stated = Ways(denied), denied.policy.stated
-    is_listed, harms = bool(denied.alone), denied.harms
+    ways = Ways(denied)
+    is_listed = bool(denied.alone)
+    harms = denied.harms
     findings: list[Finding] = []
     for failure_class, evidence in matches:
         facets = evidence.facets
@@ -584,7 +580,7 @@ def _findings(matches: Iterable[tuple[FailureClass, Seen]], denied: DeniedCall) 
             facets += tuple(each for each in harms if each not in facets)
         if is_listed:
             facets += ("script-listed",)
-        if failure_class.id in stated:
+        if failure_class.id in denied.policy.stated:
             facets += ("rule-stated",)
         hint = ways.hint(failure_class, evidence)
         findings.append(new(Finding, (failure_class.id, evidence.span, hint, facets)))

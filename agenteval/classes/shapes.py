@@ -17,7 +17,8 @@ from agenteval.policy.mismatch import PREFIXES, Part
 from agenteval.shell.facts import RedirectKind, SubstitutionKind, embedded_in
 from agenteval.shell.gate import RESERVED, Obstacle, Span, compiled, new, outside
 from agenteval.shell.leaves import Construct
-from agenteval.shell.programs import FILTERS, base_name, is_shell
+from agenteval.shell.programs import FILTERS, is_shell
+from agenteval.shell.wrappers import base_name
 
 
 @failure_class(

@@ -23,7 +23,7 @@ from agenteval.config.trust import roots
 from agenteval.policy.command_lines import normalise
 from agenteval.policy.policy import READ, WRITE, Policy
 from agenteval.shell.gate import quoted
-from agenteval.shell.programs import base_name
+from agenteval.shell.wrappers import base_name
 from agenteval.trial.call import BASH, ToolCall
 
 # Tables within tables in which a command is looked for

@@ -23,7 +23,7 @@ from agenteval.prompt.arm import Profile
 from agenteval.prompt.prompt import Prompt
 from agenteval.protocols import ToolSchema
 from agenteval.shell.gate import Simple, read_simple
-from agenteval.shell.programs import base_name
+from agenteval.shell.wrappers import base_name
 from agenteval.trial.call import BASH, ToolCall
 from agenteval.trial.trial import Message, Scenario, Turn, Usage
 

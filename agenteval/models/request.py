@@ -26,8 +26,7 @@ from agenteval.replies.arrival import (
     read_chunk,
     usage,
 )
-from agenteval.replies.text_calls import DIALECTS, read_calls
-from agenteval.replies.text_families import Dialect
+from agenteval.replies.text_calls import DIALECTS, Dialect, read_calls
 from agenteval.trial import text as plain
 from agenteval.trial.call import (
     CUT,

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import aiohttp
 
-from agenteval.classes.malformed_arguments import parsed
+from agenteval.classes.malformed import read_arguments
 from agenteval.errors import Cause, InfrastructureError, UnservedError
 from agenteval.models.failures import broken_off, decode_body, error_in, refused_within
 from agenteval.models.request import read_reply, readable
@@ -186,11 +186,11 @@ class _Call:
     as_object: bool = False
     looks: int = 0
 
-    def parsed(self) -> object:
+    def read_arguments(self) -> object:
         self.looks += 1
         if self.looks > LOOKS:
             return None
-        return parsed("".join(self.arguments))
+        return read_arguments("".join(self.arguments))
 
 
 @dataclass(slots=True)
@@ -325,7 +325,7 @@ class StreamReader:
 
         Some servers (NIM) give no finish reason then.
         """
-        whole = all(call.parsed() is not None for call in self._calls)
+        whole = all(call.read_arguments() is not None for call in self._calls)
         return self.done and bool(self._calls) and whole
 
     def received(self) -> tuple[Received, Usage]:
@@ -372,8 +372,8 @@ def _received(call: _Call, *, legacy: bool) -> ReceivedCall:
         mends.append((LEGACY, name))
     parts = [part for part in call.arguments if part.strip("{")]  # a brace alone is another fault
     grows = all(later.startswith(part) for part, later in pairwise(parts))
-    is_repeated = grows and len(parts) > 1 and parsed(raw) is None
-    if is_repeated and parsed(parts[-1]) is not None:
+    is_repeated = grows and len(parts) > 1 and read_arguments(raw) is None
+    if is_repeated and read_arguments(parts[-1]) is not None:
         mends.append((REPEATED, raw))
         raw = parts[-1]
     return ReceivedCall(
@@ -402,7 +402,7 @@ def _goes_on(call: _Call, part: Call) -> bool:
         return False
     text, _ = argument_text(part.function.arguments)
     is_rest = bool(text) and not text.startswith("{")
-    return is_rest and call.parsed() is None
+    return is_rest and call.read_arguments() is None
 
 
 def _next(call: _Call, part: Call, *, named: bool) -> bool:
@@ -420,7 +420,7 @@ def _next(call: _Call, part: Call, *, named: bool) -> bool:
     if not text.startswith("{") or not call.arguments[0].startswith("{"):
         return False
     has_ended = call.arguments[-1].endswith("}")
-    return has_ended and (named or bool(call.parsed()))
+    return has_ended and (named or bool(call.read_arguments()))
 
 
 @dataclass(slots=True)

@@ -79,13 +79,16 @@ def _behind_options(argv: Argv, starts: Collection[int]) -> set[int]:
 
 
 def _in_order(pieces: Texts, text: str) -> bool:
-    """Does `text` consist of the pieces with anything between them? Linear in its length."""
+    """Return True if a text is the pieces with anything between them. Linear in its length."""
     if len(pieces) == 1:
         return text == pieces[0]
     first, *middle, last = pieces
-    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+    if not text.startswith(first) or not text.endswith(last):
         return False
     at, end = len(first), len(text) - len(last)
+    # The same characters are both the beginning and the end: a in a*a.
+    if end < at:
+        return False
     for piece in middle:
         found = text.find(piece, at, end)
         if found < 0:
@@ -116,11 +119,11 @@ class CommandPattern:
         words = tuple(WordPattern.parse(word) for word in text.split())
         if not words:
             raise ValueError("a rule needs at least one word")
-        last = words[-1]
-        if len(words) > 1 and last.text == ANY:
-            return cls(text, words[:-1], last, len(words) - 1)
-        if len(words) > 1 and "/" in last.text and last.wild:
-            return cls(text, words[:-1], last, len(words))
+        *fixed, last = words
+        if fixed and last.text == ANY:
+            return cls(text, tuple(fixed), last, len(fixed))
+        if fixed and "/" in last.text and last.wild:
+            return cls(text, tuple(fixed), last, len(words))
         return cls(text, words, None, len(words))
 
     @classmethod
@@ -130,9 +133,8 @@ class CommandPattern:
         Raises ValueError as `parse` does.
         """
         pattern = cls.parse(f"{program} *")
-        if wrong := next(
-            (each for each in options if not each.startswith("-") or len(each) < 2), ""
-        ):
+        unfit = (option for option in options if not option.startswith("-") or len(option) < 2)
+        if wrong := next(unfit, ""):
             raise ValueError(f"{program}: not: an option begins with -, unlike {wrong!r}")
         text = f"{pattern.text} without {', '.join(options)}"
         return cls(text, pattern.words, pattern.rest, pattern.fewest, tuple(options))
@@ -152,18 +154,17 @@ class CommandPattern:
         `dynamic` are the numbers of the words that bash still expands.
         """
         fixed = len(self.words)
-        if len(argv) < self.fewest or (self.rest is None and len(argv) > fixed):
+        rest = self.rest
+        if len(argv) < self.fewest or (rest is None and len(argv) > fixed):
             return False
         if self.agreeing(argv, dynamic) < fixed:
             return False
-        rest = self.rest
         if self.without and (dynamic or any(map(self._leaves_out, argv[fixed:]))):
             return False
-        return (
-            rest is None
-            or rest.text == ANY
-            or all(rest.matches(argv[i], dynamic=i in dynamic) for i in range(fixed, len(argv)))
-        )
+        if rest is None or rest.text == ANY:
+            return True
+        further = range(fixed, len(argv))
+        return all(rest.matches(argv[number], dynamic=number in dynamic) for number in further)
 
     def _leaves_out(self, word: str) -> bool:
         """Return True if a word may be an option: also shortened, with a value, in a cluster."""
@@ -172,8 +173,9 @@ class CommandPattern:
         name = word.partition("=")[0]
         if any(option.startswith(name) for option in self.without):
             return True
-        letters = [option[1] for option in self.without if len(option) == 2]
-        return word[1] != "-" and any(letter in word for letter in letters)
+        if word[1] == "-":
+            return False
+        return any(len(option) == 2 and option[1] in word for option in self.without)
 
     def names(self, argv: Argv, dynamic: Dynamic = ()) -> bool:
         """Return True if it may name the command, as a rule that denies.
@@ -181,20 +183,22 @@ class CommandPattern:
         A word that bash still expands can become any words, and a program may have its folder.
         Options may stand before any word, each with a value or without: `git -C x push`.
         """
-        ends, at_most = {0}, len(argv)
+        at_most = len(argv)
+        ends = {0}
         for number, pattern in enumerate(self.words):
             places = _behind_options(argv, ends) if number else ends
             if not places.isdisjoint(dynamic):
                 return True
-            ends = {at + 1 for at in places if at < at_most and pattern.may_be(argv[at], at)}
-        if any(number >= min(ends, default=at_most) for number in dynamic):
+            words = [(at, argv[at]) for at in places if at < at_most]
+            ends = {at + 1 for at, word in words if pattern.may_be(word, at)}
+        first_end = min(ends, default=at_most)
+        if any(number >= first_end for number in dynamic):
             return True
         if self.rest is None:
             return at_most in ends
         if self.rest.text == ANY:
             return bool(ends)
-        further = argv[min(ends, default=at_most) :]
-        return any(_in_order(self.rest.pieces, word) for word in further)
+        return any(_in_order(self.rest.pieces, word) for word in argv[first_end:])
 
     def agreeing(self, argv: Argv, dynamic: Dynamic = ()) -> int:
         """Return the number of leading words that fit, by which a hint compares rules."""
@@ -209,7 +213,7 @@ class CommandPattern:
 
 
 def normalise(path: str, root: str) -> str | None:
-    """`path` relative to the workspace `root`, without `.`; None when it may lead outside.
+    """Return `path` relative to the workspace `root`, without `.`; None when it may lead outside.
 
     So may any `..` behind a folder: that can be a link, and then its parent lies elsewhere.
     """
@@ -218,13 +222,11 @@ def normalise(path: str, root: str) -> str | None:
     if _PLAIN_PATH.fullmatch(path) and _is_plain(root):
         return path
     names = path.split("/")
-    if ".." in dropwhile(_STILL.__contains__, names) or max(map(len, names)) > _LONGEST_NAME:
+    if max(map(len, names)) > _LONGEST_NAME:
         return None
-    whole = posixpath.normpath(posixpath.join(root, path))
-    if whole == root:
-        return "."
-    prefix = root.rstrip("/") + "/"
-    return whole[len(prefix) :] if whole.startswith(prefix) else None
+    if ".." in dropwhile(_STILL.__contains__, names):
+        return None
+    return inside(posixpath.normpath(posixpath.join(root, path)), root)
 
 
 @cache
@@ -299,7 +301,8 @@ class PathRules:
 
 
 def absolute(path: str, root: str) -> str:
-    """Unlike `normpath` alone with one slash in front: two would hide /etc from a rule for it."""
+    """Return the normalised absolute path, with one slash in front."""
+    # `normpath` keeps two slashes, which would hide /etc from a rule for it.
     return "/" + posixpath.normpath(posixpath.join(root, path)).lstrip("/")
 
 
@@ -313,7 +316,8 @@ def inside(whole: str, root: str) -> str | None:
 
 def expanded(path: str, home: str) -> str:
     """A path with the home folder in place of a `~` that begins it; other people's stay."""
-    return home + path[1:] if path == "~" or path.startswith("~/") else path
+    is_below_home = path == "~" or path.startswith("~/")
+    return home + path[1:] if is_below_home else path
 
 
 class Kind(StrEnum):
@@ -404,12 +408,17 @@ class CommandLine:
         groups: Iterable[OneOf] = (),
         command_optional: bool = False,
     ) -> Self:
-        """`helps` are the options that print help; None for those that the parser has itself."""
+        """Return a command line with each option under all its names.
+
+        `helps` are the options that print help; None for those that the parser has itself.
+        """
         own = helps_of(parser, prefix) if helps is None else tuple(helps)
-        known = (Argument(own[0], Kind.FLAG, aliases=own[1:], ends=True),) if own else ()
-        by_name = {
-            n: option for option in (*known, *options) for n in (option.name, *option.aliases)
-        }
+        all_options = [*options]
+        if own:
+            all_options.insert(0, Argument(own[0], Kind.FLAG, aliases=own[1:], ends=True))
+        by_name: dict[str, Argument] = {}
+        for option in all_options:
+            by_name |= dict.fromkeys((option.name, *option.aliases), option)
         return cls(
             by_name,
             positionals,
@@ -423,7 +432,7 @@ class CommandLine:
         )
 
     def flags(self) -> Iterator[str]:
-        """Every option's name, of the sub-commands too."""
+        """Yield every option's name, of the sub-commands too."""
         yield from self.options
         for command in self.commands.values():
             yield from command.flags()
@@ -482,7 +491,12 @@ _EXPECTED = {
 }
 
 
-def complaint(argument: Argument, value: str, root: str, numbers: Numbers) -> str:
+def complaint(
+    argument: Argument,
+    value: str,
+    root: str,
+    numbers: Numbers,
+) -> str:
     """Return the fault of a value, phrased as the fix; empty if it fits."""
     if argument.kind is Kind.FLAG:
         return f"{argument.name} takes no value"
@@ -493,7 +507,12 @@ def complaint(argument: Argument, value: str, root: str, numbers: Numbers) -> st
     return f"{argument.name} must be {_EXPECTED[argument.kind]}, not {value!r}"
 
 
-def _fits(kind: Kind, value: str, root: str, numbers: Numbers) -> bool:
+def _fits(
+    kind: Kind,
+    value: str,
+    root: str,
+    numbers: Numbers,
+) -> bool:
     try:
         match kind:
             case Kind.INT | Kind.FLOAT:
@@ -513,7 +532,8 @@ def _fits(kind: Kind, value: str, root: str, numbers: Numbers) -> bool:
 
 def _go_int(text: str) -> None:
     """A leading zero alone means octal, and 64 bits hold it."""
-    if not -(1 << 63) <= int(_OCTAL.sub(r"\g<1>0o", _bare(text)), 0) < 1 << 63:
+    number = int(_OCTAL.sub(r"\g<1>0o", _bare(text)), 0)
+    if not -(1 << 63) <= number < 1 << 63:
         raise ValueError(text)
 
 

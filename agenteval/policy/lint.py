@@ -17,8 +17,8 @@ from agenteval.policy.policy import READ, WRITE, Policy
 from agenteval.policy.rules import MOVES, BashRules
 from agenteval.shell.gate import NEEDS_CARE, names, program_obstacle
 from agenteval.shell.leaves import Construct, Leaves, read_leaves
-from agenteval.shell.programs import SHELLS, base_name, interpreter, left_open
-from agenteval.shell.wrappers import is_wrapper
+from agenteval.shell.programs import SHELLS, interpreter, left_open
+from agenteval.shell.wrappers import base_name, is_wrapper
 
 # Remarks on rules.
 
@@ -50,7 +50,9 @@ def lint(policy: Policy, alike: Iterable[Sequence[CommandPattern]] | None = None
     """
     remarks: list[Remark] = []
     is_ours = policy.engine is None
-    for rules in (policy.bash.patterns,) if alike is None else alike:
+    if alike is None:
+        alike = (policy.bash.patterns,)
+    for rules in alike:
         for number, rule in enumerate(rules):
             if is_ours:
                 remarks += _never(rule, policy.bash.denied)
@@ -67,11 +69,9 @@ def lint(policy: Policy, alike: Iterable[Sequence[CommandPattern]] | None = None
 
 def _never(rule: CommandPattern, denied: Sequence[CommandPattern]) -> Iterator[Remark]:
     program = rule.program
-    for other in denied:
-        if _covers(other, rule):
-            reason = f"deny has `{other.text}`, which goes before it"
-            yield Remark(rule.text, Trouble.NEVER, reason)
-            break
+    if other := next((other for other in denied if _covers(other, rule)), None):
+        reason = f"deny has `{other.text}`, which goes before it"
+        yield Remark(rule.text, Trouble.NEVER, reason)
     if rule.wild and (why := NEEDS_CARE.get(program.text)):
         yield Remark(rule.text, Trouble.NEVER, f"{program.text} {why}: write its words out")
     elif not program.wild and (obstacle := program_obstacle(program.text, is_dynamic=False)):
@@ -188,10 +188,11 @@ def _scripts(rules: BashRules) -> Iterator[Remark]:
         elif script.runner and "/" not in script.path and not script.path.endswith(".py"):
             reason = f"a runner may look for {script.path} in PATH: move it to a folder"
             yield Remark(script.start, Trouble.WIDE, reason)
-        wider = (rule for rule in rules.patterns if rule.matches([*script.start.split(), "*"]))
-        for rule in wider:
-            reason = f"`{rule.text}` allows it with any words, so its options are never checked"
-            yield Remark(script.start, Trouble.SHADOWED, reason)
+        any_call = [*script.start.split(), "*"]
+        for rule in rules.patterns:
+            if rule.matches(any_call):
+                reason = f"`{rule.text}` allows it with any words, so its options are never checked"
+                yield Remark(script.start, Trouble.SHADOWED, reason)
 
 
 # What a list lacks.
@@ -217,11 +218,10 @@ class Relaxation:
     @classmethod
     def of(cls, items: Iterable[tuple[str, str]]) -> "Relaxation":
         """Return a relaxation of the items of others."""
-        names_by_kind: dict[str, list[str]] = {"construct": [], "program": []}
-        for kind, name in items:
-            names_by_kind[kind].append(name)
-        constructs = frozenset(map(Construct, names_by_kind["construct"]))
-        return cls(constructs, frozenset(names_by_kind["program"]))
+        items = [*items]
+        constructs = {Construct(name) for kind, name in items if kind == "construct"}
+        programs = {name for kind, name in items if kind == "program"}
+        return cls(frozenset(constructs), frozenset(programs))
 
     @property
     def items(self) -> frozenset[tuple[str, str]]:
@@ -286,6 +286,7 @@ def smallest(needs: Mapping[Relaxation, int], minimum: int) -> tuple[Relaxation 
         search.look(0, 0, masks, [], size)
         size += 1
     best_set = search.best_set
+    # There were too many sets to look at: one that opens enough, but may not be the smallest.
     if best_set is None:
         best_set = _greedily(masks, minimum)
     chosen = [item for item in items if bit[item] & best_set]
@@ -317,9 +318,9 @@ class _Search:
 
         `may` are the needs that can still be chosen, `passed` those that a choice may hold besides.
         """
-        passed = [*passed]
         total += sum(count for mask, count in (*may, *passed) if not mask & ~union)
-        may, passed = _open(may, union, size), _open(passed, union, size)
+        may = _open(may, union, size)
+        passed = _open(passed, union, size)
         if total > self.best:
             self.best, self.best_set = total, union
         may.sort(key=lambda need: (-need[1] / _open_items(need, union), need))
@@ -328,8 +329,9 @@ class _Search:
             if self.looks_left <= 0 or total + _bound(rest, union, size) <= self.best:
                 return
             self.looks_left -= len(rest)
-            new = union | mask
-            self.look(new, total, rest[: len(may) - at], passed, size - (mask & ~union).bit_count())
+            new_items = (mask & ~union).bit_count()
+            may_follow = rest[: len(may) - at]
+            self.look(union | mask, total, may_follow, passed, size - new_items)
             passed.append(may[at])
 
 
@@ -360,7 +362,8 @@ def _bound(needs: Sequence[_Need], union: int, size: int) -> int:
             bit = rest & -rest
             share[bit] = share.get(bit, 0.0) + part
             rest ^= bit
-    return int(sum(sorted(share.values(), reverse=True)[:size]) + 1e-6)
+    largest = sorted(share.values(), reverse=True)[:size]
+    return int(sum(largest) + 1e-6)
 
 
 def _greedily(needs: Sequence[_Need], minimum: int) -> int:
@@ -373,7 +376,11 @@ def _greedily(needs: Sequence[_Need], minimum: int) -> int:
     return union
 
 
-def needed(command: str, policy: Policy, root: str = "/workspace") -> Relaxation | None:
+def needed(
+    command: str,
+    policy: Policy,
+    root: str = "/workspace",
+) -> Relaxation | None:
     """Return the least that must be allowed for this command; None if no rule can allow it.
 
     No rule opens a shell, an interpreter or what starts other programs: that would allow anything.
@@ -393,9 +400,10 @@ def needed(command: str, policy: Policy, root: str = "/workspace") -> Relaxation
 
 
 def _may_be_opened(program: str, policy: Policy) -> bool:
-    starts_others = base_name(program) in SHELLS or interpreter(program) or is_wrapper(program)
+    if base_name(program) in SHELLS or interpreter(program) or is_wrapper(program):
+        return False
     is_plain = program not in NEEDS_CARE and "/" not in program and "*" not in program
-    return is_plain and not starts_others and program not in policy.bash.by_first_word
+    return is_plain and program not in policy.bash.by_first_word
 
 
 @lru_cache(maxsize=256)
@@ -408,7 +416,7 @@ def relaxed(policy: Policy, more: Relaxation) -> Policy:
         return policy
     rules = policy.bash
     digest = sha256(f"{policy.digest}\n{more.rules}".encode()).hexdigest()[:12]
-    patterns = (CommandPattern.parse(f"{program} *") for program in sorted(more.programs))
+    patterns = [CommandPattern.parse(f"{program} *") for program in sorted(more.programs)]
     bash = BashRules(
         (*rules.patterns, *patterns),
         rules.scripts,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice, takewhile, zip_longest
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -82,9 +82,8 @@ def mismatch(
             return _script_mismatch(rules, argv, at, dynamic, root)
         inner = after_runner(argv)
         if inner and inner < len(argv):
-            if starts := _without_suffix(rules, argv[inner], root):
-                return _other_start(starts, inner)
-            return _unlisted(rules, Miss.PROGRAM, inner, argv[inner])
+            script = _start_of_script(rules, argv, inner, root)
+            return script or _unlisted(rules, Miss.PROGRAM, inner, argv[inner])
     nearest_rule = _nearest_rule(rules.rules_for(argv[0]), argv, dynamic)
     return nearest_rule or _nearest_runner(rules, argv) or unlisted(rules, argv[0])
 
@@ -96,26 +95,32 @@ def _script_mismatch(
     dynamic: Dynamic,
     root: str,
 ) -> _Mismatch:
-    starts = rules.listed.get(normalise(argv[at], root) or argv[at], ())
+    path = argv[at]
+    starts = rules.listed.get(normalise(path, root) or path, ())
     if not starts:
-        if starts := _without_suffix(rules, argv[at], root):
-            return _other_start(starts, at)
-        return _unlisted(rules, Miss.SCRIPT, at, argv[at])
-    script = rules.script(tuple(argv[:at]), argv[at], root)
+        return _start_of_script(rules, argv, at, root) or _unlisted(rules, Miss.SCRIPT, at, path)
+    script = rules.script(tuple(argv[:at]), path, root)
     wrong = script and misuse(script.line, argv, at + 1, dynamic=dynamic, root=root)
     if wrong:
         miss = Miss(wrong.kind.value) if wrong.kind else Miss.WORDS
-        at, instead = wrong.at, ""
-        if wrong.near:
-            instead = argv[at].replace(wrong.invented, wrong.near, 1)
-        return _Mismatch(miss, at, wrong.hint, at, instead)
-    patterns = [rule for rule in rules.rules_for(argv[0]) if rule.agreeing(argv, dynamic) > at]
-    return _nearest_rule(patterns, argv, dynamic) or _other_start(starts, at)
+        word = argv[wrong.at] if wrong.near else ""
+        instead = word.replace(wrong.invented, wrong.near, 1)
+        return _Mismatch(miss, wrong.at, wrong.hint, wrong.at, instead)
+    patterns = rules.rules_for(argv[0])
+    near = [rule for rule in patterns if rule.agreeing(argv, dynamic) > at]
+    return _nearest_rule(near, argv, dynamic) or _other_start(starts, at)
 
 
-def _without_suffix(rules: BashRules, path: str, root: str) -> tuple[str, ...]:
-    """Return how calls of a listed script begin whose path lacks only its ending here."""
-    return rules.listed.get(f"{normalise(path, root) or path}.py", ())
+def _start_of_script(
+    rules: BashRules,
+    argv: Argv,
+    at: int,
+    root: str,
+) -> _Mismatch | None:
+    """Return the mismatch of a listed script whose path lacks only its ending here, or None."""
+    path = normalise(argv[at], root) or argv[at]
+    starts = rules.listed.get(f"{path}.py")
+    return _other_start(starts, at) if starts else None
 
 
 def _other_start(starts: Sequence[str], at: int) -> _Mismatch:
@@ -132,14 +137,12 @@ def _nearest_rule(
     agreeing = [rule.agreeing(argv, dynamic) for rule in patterns]
     at = max(agreeing)
     best = patterns[agreeing.index(at)]
+    hint = f"the rule is {best.text}" if best.wild else "it is listed with other words"
     if at in dynamic:
-        return _Mismatch(Miss.WORDS, at, f"quote {argv[at]} or write it out: bash would expand it")
-    if best.wild and argv[0] in NEEDS_CARE:
-        return _Mismatch(Miss.WORDS, 0, f"no rule with a star opens {argv[0]}")
-    return _Mismatch(Miss.WORDS, at, f"the rule is {best.text}" if best.wild else _OTHER_WORDS)
-
-
-_OTHER_WORDS = "it is listed with other words"
+        hint = f"quote {argv[at]} or write it out: bash would expand it"
+    elif best.wild and argv[0] in NEEDS_CARE:
+        at, hint = 0, f"no rule with a star opens {argv[0]}"
+    return _Mismatch(Miss.WORDS, at, hint)
 
 
 def _nearest_runner(rules: BashRules, argv: Argv) -> _Mismatch | None:
@@ -151,7 +154,12 @@ def _nearest_runner(rules: BashRules, argv: Argv) -> _Mismatch | None:
     return _Mismatch(Miss.WORDS, at, f"the rule is {script.start}")
 
 
-def _unlisted(rules: BashRules, miss: Miss, at: int, program: str) -> _Mismatch:
+def _unlisted(
+    rules: BashRules,
+    miss: Miss,
+    at: int,
+    program: str,
+) -> _Mismatch:
     """Return the mismatch of what is not listed, with the script that its name may mean."""
     fault = f"{program} is not listed"
     near = "" if is_familiar(program) else rules.stems.nearest(stem(program))
@@ -200,7 +208,7 @@ class Missed(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """`misses` holds for each reason the first part that no rule fits for it."""
+    """The parts of a text; for each reason to miss a part, the first that is missed so."""
 
     parts: Sequence[Part]
     misses: Mapping[Miss, Missed]
@@ -222,8 +230,10 @@ def take_simple(
 
 
 def take(commands: Sequence[Command], rules: BashRules, root: str) -> _Parts:
-    """Every command with words in it. Of a wrapped one the inner is what the rules are about."""
-    cores = _cores(commands) if len(commands) > 1 and any(map(_VIA, commands)) else None
+    """Take every command with words in it. Of a wrapped one the inner must fit the rules."""
+    cores = None
+    if len(commands) > 1 and any(map(_VIA, commands)):
+        cores = _cores(commands)
     parts: list[Part] = []
     misses: dict[Miss, Missed] = {}
     for number, (words, _, _, _, via, nested) in enumerate(commands):
@@ -319,24 +329,22 @@ def examples(policy: Policy, world: World) -> tuple[_Example, ...]:
     """
     if BASH not in policy.tools:
         return ()
-    plain = len(policy.bash.patterns)
+    first_of_script = len(policy.bash.patterns)
     allowed_calls = []
     for rule, argv in islice(_calls(policy, world.files or policy.files), _MOST):
         text = " ".join(map(quoted, argv))
         if allowed(policy, world, BASH, command=text):
-            allowed_calls.append(_Example(tuple(argv), text, rule, rule >= plain))
+            of_script = rule >= first_of_script
+            allowed_calls.append(_Example(tuple(argv), text, rule, of_script))
     return tuple(allowed_calls)
 
 
 @lru_cache(maxsize=64)
 def readable(policy: Policy, world: World) -> str:
     """Return a file that is there and may be read; "" where none is known."""
-    known = sorted(world.files or policy.files)
-    literal = [path for path in policy.read.allow if "*" not in path]
-    for path in (*known, *literal):
-        if allowed(policy, world, READ, path=path):
-            return path
-    return ""
+    paths = sorted(world.files or policy.files)
+    paths += [path for path in policy.read.allow if "*" not in path]
+    return next((path for path in paths if allowed(policy, world, READ, path=path)), "")
 
 
 def allowed(policy: Policy, world: World, tool: str, **arguments: str) -> bool:
@@ -344,7 +352,12 @@ def allowed(policy: Policy, world: World, tool: str, **arguments: str) -> bool:
     return tool in policy.tools and allows(ToolCall("", tool, "", arguments), policy, world)
 
 
-def opens(policy: Policy, world: World, tool: str, path: str) -> bool:
+def opens(
+    policy: Policy,
+    world: World,
+    tool: str,
+    path: str,
+) -> bool:
     """Return True if the policy has a file tool and opens this path to it."""
     rule, rules = policy.tools.get(tool), policy.paths(tool)
     if rule and rules and policy.engine is None and not rule.schema:
@@ -355,55 +368,43 @@ def opens(policy: Policy, world: World, tool: str, path: str) -> bool:
 
 def listed(policy: Policy, world: World, argv: Argv = ()) -> str:
     """Return a sentence with allowed calls, those first that begin as `argv` does."""
-    return _listings(policy, world).sentence(argv)
+    beginnings = _beginnings(policy, world)
+    end = 0
+    while end < len(argv) and tuple(argv[: end + 1]) in beginnings:
+        end += 1
+    return _sentence(policy, world, tuple(argv[:end]))
 
 
-class _Listings:
-    """Sentences about the allowed calls of one policy in one `World`."""
+@lru_cache(maxsize=64)
+def _beginnings(policy: Policy, world: World) -> Collection[tuple[str, ...]]:
+    """Return the words that examples begin with, one word and more."""
+    beginnings: set[tuple[str, ...]] = set()
+    for argv, *_ in examples(policy, world):
+        beginnings.update(argv[:end] for end in range(1, len(argv) + 1))
+    return beginnings
 
-    def __init__(self, policy: Policy, world: World) -> None:
-        self._policy, self._world = policy, world
-        self._examples = examples(policy, world)
-        # By the words that calls begin with.
-        self._sentences: dict[tuple[str, ...], str] = {}
-        for argv in ((), *(each.argv for each in self._examples)):
-            for end in range(len(argv) + 1):
-                self._sentences[argv[:end]] = ""
 
-    def sentence(self, argv: Argv) -> str:
-        """Return a sentence with those calls first that begin as `argv` does."""
-        sentences = self._sentences
-        begun: tuple[str, ...] = ()
-        for end in range(1, len(argv) + 1):
-            begins = tuple(argv[:end])
-            if begins not in sentences:
-                break
-            begun = begins
-        sentences[begun] = sentences[begun] or self._compose(begun)
-        return sentences[begun]
-
-    def _compose(self, argv: Argv) -> str:
-        texts = [example.text for example in nearest(self._examples, argv)]
-        printable = [text for text in texts if text.isprintable() and "`" not in text]
-        if printable:
-            return f"Allowed {_words(_that_fit(printable))}."
-        if path := readable(self._policy, self._world):
-            return f"Read `{path}` with the read tool: bash may run nothing here."
-        others = ", ".join(tool for tool in self._policy.tools if tool != BASH)
-        use = f": use {others}" if others else ""
-        return f"No call of bash is known to be allowed{use}."
+@lru_cache(maxsize=1024)
+def _sentence(policy: Policy, world: World, argv: Argv) -> str:
+    texts = [example.text for example in nearest(examples(policy, world), argv)]
+    printable = [text for text in texts if text.isprintable() and "`" not in text]
+    if printable:
+        return f"Allowed {_words(_that_fit(printable))}."
+    if path := readable(policy, world):
+        return f"Read `{path}` with the read tool: bash may run nothing here."
+    others = ", ".join(tool for tool in policy.tools if tool != BASH)
+    use = f": use {others}" if others else ""
+    return f"No call of bash is known to be allowed{use}."
 
 
 def _that_fit(texts: Sequence[str]) -> Sequence[str]:
     """Return as many calls as a line has place for, each in quotes; at least the shortest."""
     calls: list[str] = []
     for text in texts:
-        if len(calls) < _LISTED and len("".join((*calls, text))) <= _LINE:
+        length = len("".join((*calls, text)))
+        if len(calls) < _LISTED and length <= _LINE:
             calls.append(f"`{text}`")
     return calls or [f"`{min(texts, key=len)}`"]
-
-
-_listings = lru_cache(maxsize=64)(_Listings)
 
 
 def _words(calls: Sequence[str]) -> str:
@@ -419,7 +420,8 @@ def nearest(candidates: Sequence[_Example], argv: Argv) -> list[_Example]:
     agreeing = [_agreeing(example.argv, argv) for example in candidates]
     best = max(agreeing, default=0)
     if best:
-        return [candidates[at] for at, agrees in enumerate(agreeing) if agrees == best]
+        pairs = zip(candidates, agreeing, strict=True)
+        return [example for example, number in pairs if number == best]
     first_of_rule: dict[int, _Example] = {}
     for example in candidates:
         first_of_rule.setdefault(example.rule, example)
@@ -431,17 +433,17 @@ def nearest(candidates: Sequence[_Example], argv: Argv) -> list[_Example]:
 
 
 def _agreeing(words: Argv, argv: Argv) -> int:
-    for number, (word, other) in enumerate(zip(words, argv, strict=False)):
-        if word != other:
-            return number
-    return min(len(words), len(argv))
+    """Return the number of words at the beginning that are the same."""
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(words, argv, strict=False))
+    return sum(1 for _ in same)
 
 
 def _calls(policy: Policy, files: Collection[str]) -> Iterator[tuple[int, Argv]]:
     known = sorted(files)
     for number, pattern in enumerate(policy.bash.patterns):
         yield number, _of_pattern(pattern, known)
-    for number, script in enumerate(policy.bash.scripts, len(policy.bash.patterns)):
+    first = len(policy.bash.patterns)
+    for number, script in enumerate(policy.bash.scripts, first):
         for words in _of_line(script.line):
             yield number, (*script.runner, script.path, *words)
 
@@ -456,7 +458,8 @@ def _of_pattern(pattern: CommandPattern, files: Sequence[str]) -> list[str]:
 def _word(word: WordPattern, files: Sequence[str]) -> str:
     if not word.wild:
         return word.text
-    return next(filter(word.matches, files), word.text.replace("*", "NAME"))
+    made_up = word.text.replace("*", "NAME")
+    return next(filter(word.matches, files), made_up)
 
 
 def _of_line(line: CommandLine) -> Iterator[list[str]]:

@@ -22,7 +22,7 @@ and of an option given twice the last counts.
 import re
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Sequence, Sized
+from collections.abc import Collection, Sequence
 from itertools import islice, takewhile
 from typing import NamedTuple
 
@@ -36,7 +36,6 @@ from agenteval.policy.command_lines import (
     Invented,
     Kind,
     Misuse,
-    Numbers,
     Parser,
     complaint,
 )
@@ -68,6 +67,12 @@ def misuse(
 # What both readers share.
 
 
+class _Value(NamedTuple):
+    argument: Argument
+    at: int
+    text: str
+
+
 class _Reader(ABC):
     """The words that follow a script or one of its sub-commands, and where each belongs."""
 
@@ -86,6 +91,8 @@ class _Reader(ABC):
         self.place_of: dict[str, int] = {}
         # Positionals without words.
         self.unfilled = list(line.positionals)
+        # Of a plain reader, which looks at them when all options are read.
+        self.values: list[_Value] = []
 
     @abstractmethod
     def read(self, at: int) -> Misuse | None:
@@ -103,17 +110,13 @@ class _Reader(ABC):
         self.place_of[option.name] = at
         return None
 
-    def value_fault(
-        self,
-        argument: Argument,
-        at: int,
-        value: str,
-        numbers: Numbers,
-    ) -> Misuse | None:
+    def value_fault(self, argument: Argument, at: int, value: str) -> Misuse | None:
         """Return the fault of a value, phrased as the fix; of a choice a plain word is made up."""
+        numbers = GO_NUMBERS if self.line.parser is Parser.GO else PYTHON_NUMBERS
         fault = complaint(argument, value, self.root, numbers)
         if not fault:
             return None
+        # Only a word that could be a choice is made up; other text is of another kind.
         is_plain = value.replace("-", "").replace("_", "").isalnum()
         if not argument.choices or not is_plain:
             return Misuse(at, fault)
@@ -178,7 +181,7 @@ class _ArgparseReader(_Reader):
     has_ended = False
 
     def read(self, at: int) -> Misuse | None:  # noqa: PLR0911 -- a word each
-        # Where the words since the last option stand.
+        # Where the words since the last option stand: argparse deals them out together.
         run: list[int] = []
         loose = next(filter(_is_loose, self.unfilled), None)
         if self.line.commands and loose:
@@ -210,10 +213,10 @@ class _ArgparseReader(_Reader):
         """Return all words from here, if a positional that takes them can be reached from here."""
         if not self.unfilled or not self.unfilled[-1].is_rest:
             return []
-        words = range(at, len(self.argv))
-        plain = takewhile(lambda n: not self._is_mark(self.argv[n]), words)
+        plain = takewhile(lambda word: not self._is_mark(word), self.argv[at:])
         fewest = sum(argument.fewest for argument in self.unfilled)
-        return list(words) if len(list(plain)) >= fewest else []
+        is_reached = len(list(plain)) >= fewest
+        return [*range(at, len(self.argv))] if is_reached else []
 
     def _is_mark(self, word: str) -> bool:
         return word == "--" or self._is_option(word)
@@ -246,8 +249,7 @@ class _ArgparseReader(_Reader):
             spare -= extra
             for at in islice(queue, argument.fewest + extra):
                 self.place_of[argument.name] = at
-                fault = self.value_fault(argument, at, self.argv[at], PYTHON_NUMBERS)
-                if fault:
+                if fault := self.value_fault(argument, at, self.argv[at]):
                     return fault
         if not spare:
             return None
@@ -259,18 +261,21 @@ class _ArgparseReader(_Reader):
     def _option(self, at: int) -> int | Misuse:
         """Read the option at `at` with its values. Return the place after them."""
         word = self.argv[at]
-        option, value = self._resolve(word)
-        options = [option] if option else []
-        is_short = word[1] not in self.line.prefix
-        if option and option.kind is Kind.FLAG and value and is_short:
-            value = self._clustered(word, value, options)
-            last = options[-1]
-            option = last if value is None or last.kind is not Kind.FLAG else None
-        if option is None:
+        readings = self._readings(word)
+        if len(readings) != 1:
             return self.unknown_option(at, word.partition("=")[0])
+        option, value = readings[0]
+        options = [option]
+        is_short = word[1] not in self.line.prefix
+        if option.kind is Kind.FLAG and value and is_short:
+            value = self._clustered(word, value, options)
+            option = options[-1]
+            if value is not None and option.kind is Kind.FLAG:
+                return self.unknown_option(at, word.partition("=")[0])
         for member in options:
             if fault := self.place(member, at):
                 return fault
+        # What stands before help was read, and may be wrong; nothing behind it is looked at.
         self.has_ended = any(member.ends for member in options)
         if value is not None:
             return self._carried(option, at, value) or at + 1
@@ -278,7 +283,7 @@ class _ArgparseReader(_Reader):
 
     def _carried(self, option: Argument, at: int, value: str) -> Misuse | None:
         """Return the fault of the value in the option's own word, or None."""
-        if fault := self.value_fault(option, at, value, PYTHON_NUMBERS):
+        if fault := self.value_fault(option, at, value):
             return fault
         if option.fewest > 1 or value == "--":
             return Misuse(at, f"{option.name} needs its values as words of their own")
@@ -290,8 +295,7 @@ class _ArgparseReader(_Reader):
             stop = min(stop, start + option.most)
         at = start
         while at < stop and not self._is_mark(self.argv[at]):
-            fault = self.value_fault(option, at, self.argv[at], PYTHON_NUMBERS)
-            if fault:
+            if fault := self.value_fault(option, at, self.argv[at]):
                 return fault
             at += 1
         if at - start < option.fewest:
@@ -326,12 +330,8 @@ class _ArgparseReader(_Reader):
             return any(map(_NEGATIVE.match, self.line.options))
         return " " not in word
 
-    def _resolve(self, word: str) -> "_Reading":
-        """Return the option that a word names, and the value that it carries itself."""
-        readings = self._readings(word)
-        return readings[0] if len(readings) == 1 else (None, None)
-
     def _readings(self, word: str) -> "list[_Reading]":
+        """Return the options that a word may name, each with the value that it carries itself."""
         options = self.line.options
         if word in options:
             return [(options[word], None)]
@@ -350,7 +350,7 @@ class _ArgparseReader(_Reader):
         return readings
 
 
-_Reading = tuple[Argument | None, str | None]
+_Reading = tuple[Argument, str | None]
 
 
 def _is_loose(argument: Argument) -> bool:
@@ -360,23 +360,10 @@ def _is_loose(argument: Argument) -> bool:
 # click, typer, GNU getopt, Go's package flag, and scripts without any parser.
 
 
-class _Value(NamedTuple):
-    argument: Argument
-    at: int
-    text: str
-
-
 class _PlainReader(_Reader):
-    def __init__(
-        self,
-        script: CommandLine,
-        line: CommandLine,
-        argv: Argv,
-        root: str,
-    ) -> None:
-        super().__init__(script, line, argv, root)
-        self.values: list[_Value] = []
-        self.is_go = line.parser is Parser.GO
+    @property
+    def is_go(self) -> bool:
+        return self.line.parser is Parser.GO
 
     def read(self, at: int) -> Misuse | None:
         words = self._options(at)
@@ -493,10 +480,12 @@ class _PlainReader(_Reader):
             if carried is None or (self.is_go and _TRUTH.fullmatch(carried)):
                 return at + 1
             return Misuse(at, f"{option.name} takes no value")
-        own_values = [] if carried is None else [_Value(option, at, carried)]
+        own_values: list[_Value] = []
+        if carried is not None:
+            own_values.append(_Value(option, at, carried))
         most = max(option.fewest, 1)
         at += 1
-        while len(own_values) < most and at < len(self.argv) and self._may_take(option, at):
+        while len(own_values) < most and self._may_take(option, at):
             own_values.append(_Value(option, at, self.argv[at]))
             at += 1
         if len(own_values) < option.fewest:
@@ -505,16 +494,15 @@ class _PlainReader(_Reader):
         return at
 
     def _may_take(self, option: Argument, at: int) -> bool:
-        """Return True for any word, but where the value may be left out for none like an option."""
+        """Return True for any word there is; for none like an option if no value is needed."""
+        if at == len(self.argv):
+            return False
         word = self.argv[at]
         return bool(option.fewest) or len(word) < 2 or word[0] not in self.line.prefix
 
     def _wrong_value(self) -> Misuse | None:
-        numbers = GO_NUMBERS if self.is_go else PYTHON_NUMBERS
-        for argument, at, text in self.values:
-            if fault := self.value_fault(argument, at, text, numbers):
-                return fault
-        return None
+        faults = (self.value_fault(*value) for value in self.values)
+        return next(filter(None, faults), None)
 
     def _deal(self, words: Sequence[int]) -> list[int]:
         """Give the words to the positionals. Return those left over.
@@ -525,12 +513,12 @@ class _PlainReader(_Reader):
         positionals = self.line.positionals
         wide = [n for n, argument in enumerate(positionals) if argument.most is None]
         middle = wide[0] if wide else len(positionals)
-        dealt = [
-            (argument, _take_words(queue.popleft, queue, argument))
-            for argument in positionals[:middle]
-        ]
+        dealt = []
+        for argument in positionals[:middle]:
+            places = [queue.popleft() for _ in range(min(argument.most or 0, len(queue)))]
+            dealt.append((argument, places))
         for argument in reversed(positionals[middle + 1 :]):
-            places = _take_words(queue.pop, queue, argument)
+            places = [queue.pop() for _ in range(min(argument.most or 0, len(queue)))]
             dealt.append((argument, places[::-1]))
         if wide:
             dealt.append((positionals[middle], list(queue)))
@@ -543,11 +531,3 @@ class _PlainReader(_Reader):
                 self.place_of[argument.name] = at
                 self.values.append(_Value(argument, at, self.argv[at]))
         return list(queue)
-
-
-def _take_words(
-    take: Callable[[], int],
-    queue: Sized,
-    argument: Argument,
-) -> list[int]:
-    return [take() for _ in range(min(argument.most or 0, len(queue)))]

@@ -17,7 +17,7 @@ from agenteval.policy.command_lines import PathRules, normalise
 from agenteval.policy.rules import BashRules, changes_folder, run_of_simple, run_of_text
 from agenteval.shell.facts import Redirect, RedirectKind
 from agenteval.shell.gate import NotSimple, Simple, new, read_simple
-from agenteval.shell.leaves import Leaf, Leaves, read_leaves
+from agenteval.shell.leaves import Leaves, read_leaves
 from agenteval.trial.call import (
     BASH,
     Allowed,
@@ -51,9 +51,10 @@ class ToolRule:
 
     def complaint(self, arguments: Arguments) -> str:
         """Return the fault of the arguments, phrased as the fix; "" if they fit."""
-        return _built_in_complaint(self.name, arguments) or (
-            schema_complaint(self.schema, arguments) if self.schema else ""
-        )
+        fault = _built_in_complaint(self.name, arguments)
+        if fault or not self.schema:
+            return fault
+        return schema_complaint(self.schema, arguments)
 
 
 def path_argument(arguments: Arguments) -> str | None:
@@ -63,25 +64,21 @@ def path_argument(arguments: Arguments) -> str | None:
 
 def path_arguments(arguments: Arguments) -> tuple[str, ...]:
     """Return the different paths in the arguments; more than one makes a call ambiguous."""
-    given = (arguments[key] for key in _PATHS if isinstance(arguments.get(key), str))
-    return tuple(dict.fromkeys(given))
-
-
-def _lines_asked(arguments: Arguments) -> tuple[int, int | None]:
-    """Return the first line of a read, counted from 1, and the number of lines; None for all.
-
-    A value that is no such number counts as not given, as it does in other harnesses.
-    """
-    return _number(arguments.get("offset")) or 1, _number(arguments.get("limit"))
+    values = map(arguments.get, _PATHS)
+    return tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
 
 
 def _number(value: object) -> int | None:
-    """A number of lines, also as a text or with a point: models write it so."""
+    """Return a number of lines, also as a text or with a point: models write it so.
+
+    A value that is no such number counts as not given, as it does in other harnesses.
+    """
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         value = float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= _MOST:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return None if value % 1 else int(value)
+    is_whole = 1 <= value <= _MOST and value % 1 == 0
+    return int(value) if is_whole else None
 
 
 def _built_in_complaint(name: str, arguments: Arguments) -> str:
@@ -138,7 +135,11 @@ def _refuse(uri: str) -> Any:
     raise ValueError(f"a schema may not point elsewhere: {uri}")
 
 
-EDIT, GLOB, GREP, TODO, FETCH = "edit", "glob", "grep", "todo", "webfetch"
+EDIT = "edit"
+GLOB = "glob"
+GREP = "grep"
+TODO = "todo"
+FETCH = "webfetch"
 _TEXT: Mapping[str, Any] = {"type": "string"}
 
 
@@ -171,11 +172,16 @@ def closed(call: ToolCall, rule: ToolRule | None, root: str) -> str:
         return ""
     if call.name == FETCH:
         return str(arguments.get("url") or call.raw)
-    folder = str(arguments.get("path") or ".") if call.name in {GLOB, GREP} else "."
+    is_search = call.name in {GLOB, GREP}
+    folder = str(arguments.get("path") or ".") if is_search else "."
     return "" if normalise(folder, root) else folder
 
 
-def _to_runnable(call: ToolCall, rule: ToolRule | None, root: str) -> Runnable | None:
+def _to_runnable(
+    call: ToolCall,
+    rule: ToolRule | None,
+    root: str,
+) -> Runnable | None:
     """Return what an open call does; None for a tool that nothing here carries out."""
     arguments = call.arguments or {}
     if rule is None or rule is not RULES.get(call.name) or call.name == FETCH:  # there is no net
@@ -219,7 +225,7 @@ class Engine(Protocol):
         ...
 
     def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
-        """That harness's verdict on a tool, in lower case, that exists and takes the arguments."""
+        """Return True if that harness allows a tool, in lower case, that takes the arguments."""
         ...
 
 
@@ -294,22 +300,27 @@ class Policy:
 
     def __post_init__(self) -> None:
         bash = self.tools.get(BASH)
-        object.__setattr__(self, "takes_any_command", bash is not None and not bash.schema)
+        takes_any_command = bash is not None and not bash.schema
+        object.__setattr__(self, "takes_any_command", takes_any_command)
 
     def tool(self, name: str) -> ToolRule | None:
         """The tool of that name; the other harnesses repair a name in capitals."""
         if self.engine is None:
             return self.tools.get(name)
-        low = name.lower()
-        return self.tools.get(low) or (ToolRule(low) if self.engine.knows(low) else None)
+        name = name.lower()
+        if name in self.tools:
+            return self.tools[name]
+        return ToolRule(name) if self.engine.knows(name) else None
 
     def offering(self, tools: Sequence[str]) -> "Policy":
         """The policy of an agent that is offered these tools, of which an engine shows some."""
         own = {name: rule for name, rule in self.tools.items() if name in tools}
         if self.engine is not None:
-            return replace(self, tools={name: RULES.get(name, own[name]) for name in own})
-        more = {name: RULES[name] for name in tools if name in RULES and name not in own}
-        return replace(self, tools=own | more)
+            return replace(self, tools={name: RULES.get(name, rule) for name, rule in own.items()})
+        for name in tools:
+            if name in RULES:
+                own.setdefault(name, RULES[name])
+        return replace(self, tools=own)
 
     def paths(self, tool: str) -> PathRules | None:
         """The rules for the paths of a file tool; None for any other tool."""
@@ -345,18 +356,26 @@ def decide(
             return None
         return Allowed(_as_asked(replace(call, name=tool.name), world, gate))
     if call.name == BASH:
-        command = str(call.arguments["command"])
-        is_here = not elsewhere(call.arguments, world)
-        return decide_command(command, policy, world, gate=gate) if is_here else None
+        if elsewhere(call.arguments, world):
+            return None
+        return decide_command(str(call.arguments["command"]), policy, world, gate=gate)
+    return _decide_other(call, tool, policy, world)
+
+
+def _decide_other(
+    call: ToolCall,
+    tool: ToolRule,
+    policy: Policy,
+    world: World,
+) -> Allowed | None:
+    """Decide a call of another tool than bash."""
     rules = policy.paths(call.name)
-    if rules is None:
-        return (
-            None
-            if closed(call, tool, world.root)
-            else Allowed(_to_runnable(call, tool, world.root))
-        )
-    path = admitted_path(call, rules, world)
-    return None if path is None else Allowed(_file(call.name, path, call.arguments))
+    if rules is not None:
+        path = admitted_path(call, rules, world)
+        return None if path is None else Allowed(_file(call.name, path, call.arguments or {}))
+    if closed(call, tool, world.root):
+        return None
+    return Allowed(_to_runnable(call, tool, world.root))
 
 
 def _as_asked(call: ToolCall, world: World, gate: Gate | None) -> Runnable | None:
@@ -369,8 +388,11 @@ def _as_asked(call: ToolCall, world: World, gate: Gate | None) -> Runnable | Non
             return run_of_simple(gate)
         split = read_leaves(text)
         return run_of_text(text, split if isinstance(split, Leaves) else None)
-    if tool not in {READ, WRITE, EDIT} or (tool == EDIT and not {"old", "new"} <= {*arguments}):
-        return _to_runnable(call, None if tool == EDIT else RULES.get(tool), world.root)
+    # A harness whose edits have other arguments: nothing here can carry one out.
+    if tool == EDIT and not {"old", "new"} <= {*arguments}:
+        return None
+    if tool not in {READ, WRITE, EDIT}:
+        return _to_runnable(call, RULES.get(tool), world.root)
     path = path_argument(arguments) or ""
     whole = posixpath.normpath(posixpath.join(world.root, path))
     return _file(tool, normalise(path, world.root) or whole, arguments)
@@ -378,7 +400,8 @@ def _as_asked(call: ToolCall, world: World, gate: Gate | None) -> Runnable | Non
 
 def _file(tool: str, path: str, arguments: Arguments) -> Runnable:
     if tool == READ:
-        return FileRead(path, *_lines_asked(arguments))
+        first = _number(arguments.get("offset")) or 1
+        return FileRead(path, first, _number(arguments.get("limit")))
     if tool == EDIT:
         return FileEdit(path, str(arguments["old"]), str(arguments["new"]))
     return FileWrite(path, str(arguments["content"]))
@@ -395,12 +418,12 @@ def elsewhere(arguments: Arguments, world: World) -> tuple[str, ...]:
     """The folders other than the workspace, from which a rule's paths count, to start bash in."""
     if arguments.keys().isdisjoint(_FOLDERS):
         return ()
-    folders = (arguments[key] for key in _FOLDERS if arguments.get(key) is not None)
-    return tuple(
-        str(folder)
-        for folder in folders
-        if not isinstance(folder, str) or normalise(folder, world.root) != "."
-    )
+    others: list[str] = []
+    for folder in map(arguments.get, _FOLDERS):
+        is_workspace = isinstance(folder, str) and normalise(folder, world.root) == "."
+        if folder is not None and not is_workspace:
+            others.append(str(folder))
+    return tuple(others)
 
 
 _FOLDERS = ("workdir", "cwd", "working_directory")
@@ -436,30 +459,33 @@ def decide_command(
 
 
 def _admits_joined(split: Leaves, policy: Policy, world: World) -> bool:
-    if not split.constructs <= policy.bash.constructs:
+    rules = policy.bash
+    if not split.constructs <= rules.constructs:
         return False
+    # Paths of the other commands would be relative to a folder that no rule means.
     if len(split.leaves) > 1 and any(changes_folder(leaf.argv) for leaf in split.leaves):
         return False
-    return all(_admits_leaf(leaf, policy, world) for leaf in split.leaves) and all(
-        admits_redirect(redirect, policy, world) for redirect in split.redirects
-    )
+    for leaf in split.leaves:
+        assignments = (word.text for word in leaf.assignments)
+        if not rules.sets_only_named(assignments):
+            return False
+        if not rules.admits(leaf.argv, leaf.dynamic, root=world.root):
+            return False
+    return all(admits_redirect(redirect, policy, world) for redirect in split.redirects)
 
 
-def _admits_leaf(leaf: Leaf, policy: Policy, world: World) -> bool:
-    rules = policy.bash
-    set_to = (word.text for word in leaf.assignments)
-    return rules.sets_only_named(set_to) and rules.admits(leaf.argv, leaf.dynamic, root=world.root)
-
-
-def admits_redirect(redirect: Redirect, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
+def admits_redirect(
+    redirect: Redirect,
+    policy: Policy,
+    world: World = UNKNOWN_WORLD,
+) -> bool:
     """Return True if the file behind a redirect is open to this policy's file tools."""
-    target = redirect.target
-    if redirect.kind in _NO_FILE or target == "/dev/null":
+    if redirect.kind in _NO_FILE or redirect.target == "/dev/null":
         return True
     if _DESCRIPTOR.fullmatch(redirect.span.text):
         return True
     rules = policy.read if redirect.kind is RedirectKind.INPUT else policy.write
-    path = normalise(target, world.root)
+    path = normalise(redirect.target, world.root)
     return path is not None and rules.admits(path)
 
 
@@ -471,14 +497,17 @@ _DESCRIPTOR = re.compile(r"\|&|[0-9]*[<>]&[ \t]*(?:[0-9]+-?|-)")
 
 def files_written(call: ToolCall, root: str) -> Iterator[str]:
     """Yield the files inside the workspace that a call is to write: by a tool, or by redirects."""
-    if call.name == WRITE:
-        yield from filter(None, [normalise(path_argument(call.arguments or {}) or "", root)])
+    path = path_argument(call.arguments or {}) if call.name == WRITE else None
+    if path is not None and (inside := normalise(path, root)):
+        yield inside
     command = call.command or ""
     split = read_leaves(command) if ">" in command else None
-    for redirect in split.redirects if isinstance(split, Leaves) else ():
+    if not isinstance(split, Leaves):
+        return
+    for redirect in split.redirects:
         is_file = redirect.kind in _WRITES and not _DESCRIPTOR.fullmatch(redirect.span.text)
-        if is_file and (path := normalise(redirect.target, root)):
-            yield path
+        if is_file and (inside := normalise(redirect.target, root)):
+            yield inside
 
 
 def admitted_path(call: ToolCall, rules: PathRules, world: World) -> str | None:

@@ -18,16 +18,16 @@ from agenteval.policy.command_lines import Argv, CommandLine, CommandPattern, Dy
 from agenteval.policy.parsers import misuse
 from agenteval.shell.gate import NEEDS_CARE, Simple, names, new
 from agenteval.shell.leaves import Construct, Leaves, read_leaves
-from agenteval.shell.programs import base_name, filled, only_itself, script_at
+from agenteval.shell.programs import filled, only_itself, script_at
 from agenteval.shell.wrappers import (
     MAX_WRAPPED,
     SHELLS,
+    base_name,
     fish_values,
     has_letter,
     is_prefix,
     operands_of_shell,
     option_values,
-    program_name,
     unwrap,
 )
 from agenteval.trial.call import BashRun
@@ -142,7 +142,7 @@ def _may_run(command: Run) -> Iterator[Run | str]:
     for start, stop, is_text in unwrap(argv):
         inner = argv[start:stop]
         if is_text:
-            is_put_together = program_name(argv[0]) in SHELLS and start in dynamic
+            is_put_together = base_name(argv[0]) in SHELLS and start in dynamic
             yield UNKNOWN if is_put_together else " ".join(inner)
             continue
         # find puts names in place of {}
@@ -153,39 +153,42 @@ def _may_run(command: Run) -> Iterator[Run | str]:
 
 def _reads_commands(argv: Argv) -> bool:
     """Return True if a shell takes its commands from what is piped into it or stands below it."""
-    name = program_name(argv[0])
+    name = base_name(argv[0])
     if name in {".", "source"}:
         return len(argv) > 1 and argv[1].startswith(_DEVICES)
     # Without a command it runs each line.
     if name == "parallel":
-        return all(word[:1] == "-" or word.isdigit() for word in argv[1:])
+        return all(word.startswith("-") or word.isdigit() for word in argv[1:])
     if name == "fish" and _fish_reads(argv):
         return True
     return name in SHELLS and any(_reads_at(argv, at) for at in operands_of_shell(argv))
 
 
 def _reads_at(argv: Argv, at: int) -> bool:
-    has_text = at < len(argv) and has_letter(argv[1:at], "c")
-    if has_text or not {"--version", "--help"}.isdisjoint(argv[1:at]):
+    options = argv[1:at]
+    has_operand = at < len(argv)
+    has_text = has_operand and has_letter(options, "c")
+    if has_text or not {"--version", "--help"}.isdisjoint(options):
         return False
-    return has_letter(argv[1:at], "s") or at == len(argv) or argv[at].startswith(_DEVICES)
+    if not has_operand or has_letter(options, "s"):
+        return True
+    return argv[at].startswith(_DEVICES)
 
 
 def _fish_reads(argv: Argv) -> bool:
     values = fish_values(argv)
     if any(letter == "c" for letter, *_ in values):
         return False
-    value_places = {at for _, at, _ in values}
-    value_places.add(0)
+    value_places = {0, *(at for _, at, _ in values)}
     words = [word for at, word in enumerate(argv) if at not in value_places]
     if not names("--version --help -v -h").isdisjoint(words):
         return False
-    file = next((word for word in words if word[:1] != "-"), "")
-    return not file or file.startswith(_DEVICES)
+    files = [word for word in words if not word.startswith("-")]
+    return not (files and files[0]) or files[0].startswith(_DEVICES)
 
 
 def _passed_on(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
-    name = program_name(argv[0])
+    name = base_name(argv[0])
     marks = _COMMAND_BEHIND.get(name)
     if marks is None:
         return
@@ -203,7 +206,7 @@ def _passed_on(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
 
 def _by_setting(argv: Argv) -> Iterator[str]:
     """Yield what git runs as `-c` sets it: an alias is a command of git's, or of the shell's."""
-    if program_name(argv[0]) != "git":
+    if base_name(argv[0]) != "git":
         return
     for option, word in pairwise(argv):
         if option == "-c" and (found := _GIT_RUNS.match(word)):
@@ -213,9 +216,11 @@ def _by_setting(argv: Argv) -> Iterator[str]:
 
 def _by_option(argv: Argv) -> Iterator[str]:
     """Texts that are the values of options, as with git grep, mapfile and fish."""
-    name = program_name(argv[0])
+    name = base_name(argv[0])
     if name == "fish":
-        yield from (value for letter, _, value in fish_values(argv) if letter in "cC" and value)
+        for letter, _, value in fish_values(argv):
+            if letter in "cC" and value:
+                yield value
     elif name == "git" and "grep" in argv:
         yield from _opener(argv[argv.index("grep") + 1 :])
     elif valued := _CALLS_BACK.get(name):
@@ -234,7 +239,7 @@ def _opener(words: Argv) -> Iterator[str]:
 
 def _by_builtin(argv: Argv) -> Iterator[Run | str]:
     """Yield what builtins run that take a word for a text, or for a place in an array."""
-    name = program_name(argv[0])
+    name = base_name(argv[0])
     if name == "trap":
         yield from _trapped(argv)
         return
@@ -279,7 +284,7 @@ def _each_behind(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
     fillers_left = MAX_WRAPPED
     takes_text = False
     for start in range(1, len(argv)):
-        before = program_name(argv[start - 1])
+        before = base_name(argv[start - 1])
         if start == 1 or is_prefix(argv[start - 1]):
             takes_text |= before not in _ONLY_WORDS
         if fillers_left and before in _FILLERS:
@@ -297,7 +302,8 @@ def _each_behind(argv: Argv, dynamic: Dynamic) -> Iterator[Run | str]:
             open_words = {number - start for number in opened if number >= start}
             yield Run(more[start:], open_words, is_behind=True)
         if takes_text and " " in argv[start]:
-            yield from dict.fromkeys((" ".join(argv[start:]), " ".join(more[start:])))
+            texts = (" ".join(argv[start:]), " ".join(more[start:]))
+            yield from dict.fromkeys(texts)
 
 
 # The rules.
@@ -395,7 +401,8 @@ class BashRules:
             at = _past_wrapper(argv, dynamic) if argv[0] in self.through else 0
             if not at:
                 return self._fits_here(argv, dynamic, root)
-            argv, dynamic = argv[at:], frozenset(number - at for number in dynamic)
+            argv = argv[at:]
+            dynamic = {number - at for number in dynamic}
         return False
 
     def _fits_here(self, argv: Argv, dynamic: Dynamic, root: str) -> bool:
@@ -427,7 +434,8 @@ class BashRules:
 
     def sets_only_named(self, assignments: Iterable[str]) -> bool:
         """Return True if each NAME=value sets a variable that the rules name."""
-        return all(each.partition("=")[0].removesuffix("+") in self.env for each in assignments)
+        names_set = (text.partition("=")[0].removesuffix("+") for text in assignments)
+        return self.env.issuperset(names_set)
 
     def _admits_script(self, argv: Argv, dynamic: Dynamic, root: str) -> bool:
         program = argv[0]
@@ -436,7 +444,8 @@ class BashRules:
             if not runner and "/" not in program:
                 # Bash would look for a builtin, then in PATH.
                 continue
-            if len(argv) <= at or tuple(argv[:at]) != runner or at in dynamic:
+            begins_so = len(argv) > at and tuple(argv[:at]) == runner
+            if not begins_so or at in dynamic:
                 continue
             script = self.script(runner, argv[at], root)
             if script and not misuse(script.line, argv, at + 1, dynamic=dynamic, root=root):
@@ -454,7 +463,8 @@ class BashRules:
         root: str,
     ) -> ScriptRule | None:
         """The rule for a script, however its path is written."""
-        return self._by_runner.get(runner, {}).get(normalise(path, root) or "")
+        scripts = self._by_runner.get(runner, {})
+        return scripts.get(normalise(path, root) or "")
 
     @cached_property
     def by_stem(self) -> Mapping[str, str]:
@@ -505,15 +515,16 @@ def _listed(
     scripts: Sequence[ScriptRule], patterns: Sequence[CommandPattern]
 ) -> dict[str, tuple[str, ...]]:
     """Return how the calls of each script may begin, by its path."""
-    listed: dict[str, tuple[str, ...]] = {}
-    for script in scripts:
-        listed[script.path] = (*listed.get(script.path, ()), script.start)
+    starts = [(script.path, script.start) for script in scripts]
     for pattern in patterns:
         words = [word.text for word in pattern.words]
         at = script_at(words)
         if at is not None and not pattern.words[at].wild:
             path = posixpath.normpath(words[at])
-            listed[path] = (*listed.get(path, ()), " ".join(words[: at + 1]))
+            starts.append((path, " ".join(words[: at + 1])))
+    listed: dict[str, tuple[str, ...]] = {}
+    for path, start in starts:
+        listed[path] = (*listed.get(path, ()), start)
     return listed
 
 

@@ -39,12 +39,13 @@ class Form:
 
     def schema(self) -> Mapping[str, Any]:
         """Its entry in the `tools` of a chat-completions request."""
+        parameters = json.loads(self.whole) if self.whole else self._schema()
         return {
             "type": "function",
             "function": {
                 "name": self.name,
                 "description": self.description,
-                "parameters": json.loads(self.whole) if self.whole else self._schema(),
+                "parameters": parameters,
             },
         }
 
@@ -113,11 +114,12 @@ class Profile:
         foreign = {ours for ours, theirs in names.items() if ours != theirs}
         if not foreign and call.name == tool:
             return call
-        ours = {theirs: ours for ours, theirs in names.items()}
-        own_arguments = {
-            ours.get(key, key): value for key, value in call.arguments.items() if key not in foreign
-        }
-        return replace(call, name=tool, arguments=own_arguments)
+        own_names = {theirs: ours for ours, theirs in names.items()}
+        arguments: dict[str, Any] = {}
+        for key, value in call.arguments.items():
+            if key not in foreign:
+                arguments[own_names.get(key, key)] = value
+        return replace(call, name=tool, arguments=arguments)
 
     def written(self, tool: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
         """Return a call of our tool as a model writes it here: name, and arguments as JSON."""
@@ -163,7 +165,7 @@ READ = "Return the text of a file."
 WRITE = "Write a text file, in place of what it held before."
 
 
-def path_named(name: str) -> Parameter:
+def _path_named(name: str) -> Parameter:
     return Parameter(name, "path of the file")
 
 
@@ -218,8 +220,8 @@ STRICT_PROFILE = Profile(
     version=4,
     forms={
         "bash": Form("bash", RUN, (COMMAND,)),
-        "read": Form("read", READ, (path_named("path"), _OFFSET, _LIMIT)),
-        "write": Form("write", WRITE, (path_named("path"), CONTENT)),
+        "read": Form("read", READ, (_path_named("path"), _OFFSET, _LIMIT)),
+        "write": Form("write", WRITE, (_path_named("path"), CONTENT)),
     },
     texts=Texts(
         denied="Permission denied: the rules do not allow `{evidence}` here. Nothing was run.",
@@ -300,13 +302,17 @@ class Arm:
 
         `visible` are those that the rules of the arm's engine show.
         """
-        more = (one for one in self.extras if one not in NEEDS or NEEDS[one] in tools)
-        every = (*tools, *(one for one in more if one not in tools))
-        return every if visible is None else tuple(one for one in every if one in visible)
+        offered = [*tools]
+        for extra in self.extras:
+            is_possible = extra not in NEEDS or NEEDS[extra] in tools
+            if is_possible and extra not in tools:
+                offered.append(extra)
+        return tuple(tool for tool in offered if visible is None or tool in visible)
 
     def telling(self, kind: Denials) -> "Arm":
         """Return the same arm with denials of another kind: `taught/tools+user`."""
-        texts = replace(self.profile.texts, denied=DENIED[kind], denied_path=DENIED[kind])
+        denied = DENIED[kind]
+        texts = replace(self.profile.texts, denied=denied, denied_path=denied)
         profile = replace(self.profile, texts=texts)
         return replace(self, name=f"{self.name}+{kind}", profile=profile, denials=kind)
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
 from types import MethodType
 from typing import Any, Literal
 
@@ -67,8 +68,17 @@ def _template(text: str) -> Template:
 
 # What an author's expression may raise, from a division by zero to macros without end.
 _SLIPS = (
-    *(ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, MemoryError),
-    *(OSError, RuntimeError, SyntaxError, TypeError, ValueError),
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
 )
 
 
@@ -163,19 +173,22 @@ TOLD: Mapping[str, str] = {
     "instead and go on.",
 }
 RULES: Mapping[str, str] = {"none": "", "five": FIVE, "all": ALL}
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 # The failure classes that a set of rules names by word or form, or what is told beside it.
-_FIVE = (
-    *("pipe-to-filter", "stderr-redirect", "shell-chain", "file-redirect", "heredoc-to-file"),
-    "wrong-runner",
-)
 NAMED: Mapping[str, tuple[str, ...]] = {
     "none": (),
-    "five": _FIVE,
-    "all": (
-        *("pipe-to-filter", "pipe", "stderr-redirect", "file-redirect", "shell-chain", "heredoc"),
-        "heredoc-to-file",
-        *("command-substitution", "env-assignment", "background", "wrapper-prefix", "bare-binary"),
-        *("inline-code", "unlisted-script", "hallucinated-flag", "blocked-path"),
+    "five": _words(
+        "pipe-to-filter stderr-redirect shell-chain file-redirect heredoc-to-file wrong-runner"
+    ),
+    "all": _words(
+        "pipe-to-filter pipe stderr-redirect file-redirect shell-chain heredoc heredoc-to-file"
+        " command-substitution env-assignment background wrapper-prefix bare-binary inline-code"
+        " unlisted-script hallucinated-flag blocked-path"
     ),
     "tools": ("hallucinated-tool",),
     "after": (),
@@ -312,7 +325,11 @@ class Prompt:
         return (Message("system", self.system), *self.history, Message("user", self.task))
 
 
-def render(scenario: Scenario, chosen: Variables, setting: Setting = DEFAULT) -> Prompt:
+def render(
+    scenario: Scenario,
+    chosen: Variables,
+    setting: Setting = DEFAULT,
+) -> Prompt:
     """Return the scenario as the trial sees it that has these variables.
 
     Raises jinja2.TemplateError, and ValueError when a heading is missing.
@@ -322,17 +339,21 @@ def render(scenario: Scenario, chosen: Variables, setting: Setting = DEFAULT) ->
         system=system,
         task=task,
         variables=chosen,
-        goal=tuple(_check(check, chosen) for check in scenario.goal),
-        handshake=tuple(_check(check, chosen) for check in scenario.handshake),
-        solution=tuple(_step(step, chosen) for step in scenario.solution),
+        goal=_checks(scenario.goal, chosen),
+        handshake=_checks(scenario.handshake, chosen),
+        solution=_steps(scenario.solution, chosen),
         closing=scenario.closing or max(1, len(scenario.handshake)),
-        traces=tuple(_trace(trace, chosen) for trace in scenario.traces),
-        another=tuple(_step(step, chosen) for step in scenario.another),
-        requests=tuple(_request(*each, chosen) for each in enumerate(scenario.agents)),
+        traces=_traces(scenario.traces, chosen),
+        another=_steps(scenario.another, chosen),
+        requests=_requests(scenario.agents, chosen),
     )
 
 
-def render_agent(agent: Agent, variables: Variables, setting: Setting = DEFAULT) -> Prompt:
+def render_agent(
+    agent: Agent,
+    variables: Variables,
+    setting: Setting = DEFAULT,
+) -> Prompt:
     """Return a sub-agent's prompt, by the variables of the trial and of the requesting row."""
     system, task = texts(agent.instructions, agent.tools, variables, setting)
     return Prompt(
@@ -341,30 +362,37 @@ def render_agent(agent: Agent, variables: Variables, setting: Setting = DEFAULT)
         variables=variables,
         goal=(),
         handshake=(),
-        solution=tuple(_step(step, variables) for step in agent.solution),
+        solution=_steps(agent.solution, variables),
         closing=agent.closing,
     )
 
 
 def texts(
-    instructions: str, tools: Sequence[str], chosen: Variables, setting: Setting
+    instructions: str,
+    tools: Sequence[str],
+    chosen: Variables,
+    setting: Setting,
 ) -> tuple[str, str]:
     """Return the system message and the task."""
     system, task = _split_instructions(instructions)
     rules = rules_for(setting, tools)
-    above, below = setting.place != "end", setting.place != "start"
     variables = {**setting.profile.names(tuple(setting.profile.forms)), **chosen}
     task = fill(task, {**variables, "rules": rules}).strip()
-    system = fill(system, {**variables, "rules": rules if above else ""}).strip()
-    frame, system = fill(setting.arm.frame, variables), _GAP.sub("\n\n", system)
+    if setting.place != "start":
+        task = f"{task}\n\n{rules}"
+    rules_above = rules if setting.place != "end" else ""
+    system = fill(system, {**variables, "rules": rules_above}).strip()
+    frame = fill(setting.arm.frame, variables)
     if setting.arm.words == OURS:
         frame = _GAP.sub("\n\n", frame)
-    return f"{frame}\n\n{system}".lstrip(), f"{task}\n\n{rules}" if below else task
+    system = _GAP.sub("\n\n", system)
+    return f"{frame}\n\n{system}".lstrip(), task
 
 
 def rules_for(setting: Setting, tools: Sequence[str]) -> str:
     """Return the rules as a model reads them whose scenario offers these tools of ours."""
-    offered, profile = setting.arm.offered(tools), setting.profile
+    profile = setting.profile
+    offered = setting.arm.offered(tools)
     shown = [profile.forms[tool].name for tool in offered]
     names = profile.names(tuple(profile.forms))
     return fill(setting.rules, {**names, "tools": offered, "shown": shown})
@@ -379,44 +407,63 @@ def _split_instructions(instructions: str) -> tuple[str, str]:
     return system, task
 
 
-def _request(number: int, agent: Agent, chosen: Variables) -> str:
-    try:
-        return fill(agent.spawned, chosen)
-    except TemplateError as error:
-        raise TemplateRuntimeError(f"agent.{number}.spawned: {error}") from error
+def _requests(agents: Sequence[Agent], chosen: Variables) -> tuple[str, ...]:
+    queries = []
+    for number, agent in enumerate(agents):
+        try:
+            queries.append(fill(agent.spawned, chosen))
+        except TemplateError as error:
+            raise TemplateRuntimeError(f"agent.{number}.spawned: {error}") from error
+    return tuple(queries)
 
 
-def _check(check: Check, chosen: Variables) -> Check:
-    expect = fill(check.expect, chosen) if isinstance(check.expect, str) else check.expect
-    return replace(check, query=fill(check.query, chosen), expect=expect)
+def _checks(checks: Sequence[Check], chosen: Variables) -> tuple[Check, ...]:
+    filled = []
+    for check in checks:
+        query = fill(check.query, chosen)
+        filled.append(replace(check, query=query, expect=_fill_text(check.expect, chosen)))
+    return tuple(filled)
 
 
-def _trace(trace: Trace, chosen: Variables) -> Trace:
-    return replace(trace, calls=tuple(fill(call, chosen) for call in trace.calls))
+def _traces(traces: Sequence[Trace], chosen: Variables) -> tuple[Trace, ...]:
+    filled = []
+    for trace in traces:
+        calls = tuple(fill(call, chosen) for call in trace.calls)
+        filled.append(replace(trace, calls=calls))
+    return tuple(filled)
 
 
-def _step(step: Step, chosen: Variables) -> Step:
-    return replace(
-        step,
-        arguments={
-            name: fill(value, chosen) if isinstance(value, str) else value
-            for name, value in step.arguments.items()
-        },
-    )
+def _steps(steps: Sequence[Step], chosen: Variables) -> tuple[Step, ...]:
+    filled = []
+    for step in steps:
+        arguments = {name: _fill_text(value, chosen) for name, value in step.arguments.items()}
+        filled.append(replace(step, arguments=arguments))
+    return tuple(filled)
+
+
+def _fill_text(value: Any, chosen: Variables) -> Any:
+    return fill(value, chosen) if isinstance(value, str) else value
 
 
 _COLUMN = re.compile("\0(\\w+)\0")  # a place in a task where a column of the request stands
 
 
 def outline(
-    agent: Agent, columns: Sequence[str], variables: Variables, setting: Setting = DEFAULT
+    agent: Agent,
+    columns: Sequence[str],
+    variables: Variables,
+    setting: Setting = DEFAULT,
 ) -> Prompt:
     """Return what such an agent reads, with `<column>` where a value of its request will stand."""
-    return render_agent(agent, {**variables, **{name: f"<{name}>" for name in columns}}, setting)
+    marks = {name: f"<{name}>" for name in columns}
+    return render_agent(agent, {**variables, **marks}, setting)
 
 
 def recognised(
-    agent: Agent, columns: Sequence[str], variables: Variables, transcript: str
+    agent: Agent,
+    columns: Sequence[str],
+    variables: Variables,
+    transcript: str,
 ) -> Prompt | None:
     """Return the prompt of the agent whose task comes last in the transcript; None without one.
 
@@ -425,8 +472,10 @@ def recognised(
     """
     marked = {name: f"\0{name}\0" for name in columns}
     _, task = texts(agent.instructions, agent.tools, {**variables, **marked}, DEFAULT)
-    tasks = [*re.finditer(_pattern(task), transcript, re.DOTALL)]
-    return render_agent(agent, {**variables, **tasks[-1].groupdict()}) if tasks else None
+    tasks = list(re.finditer(_pattern(task), transcript, re.DOTALL))
+    if not tasks:
+        return None
+    return render_agent(agent, {**variables, **tasks[-1].groupdict()})
 
 
 def _pattern(task: str) -> str:
@@ -447,23 +496,33 @@ NOTED = "Noted."
 CUT = "[the beginning of this report was left out]\n"
 
 
-def lengthened(prompt: Prompt, scenario: Scenario, setting: Setting, chance: Chance) -> Prompt:
+def lengthened(
+    prompt: Prompt,
+    scenario: Scenario,
+    setting: Setting,
+    chance: Chance,
+) -> Prompt:
     """Return the prompt of an agent of this scenario in the configured length.
 
     Raises KeyError if nothing was played for it.
     """
     if not setting.context:
         return prompt
-    budget = round(setting.context * setting.per_token) - len(prompt.system) - len(prompt.task)
+    budget = round(setting.context * setting.per_token)
+    budget -= len(prompt.system) + len(prompt.task)
     if budget <= 0:
         return prompt
     past = chance.shuffled(setting.earlier[scenario.name])
-    tasks = [*_selected(past, scenario.fixture, budget, setting.denied)]
-    return replace(prompt, history=tuple(_numbered(message for one in tasks for message in one)))
+    tasks = _selected(past, scenario.fixture, budget, setting.denied)
+    messages = chain.from_iterable(tasks)
+    return replace(prompt, history=tuple(_numbered(messages)))
 
 
 def _selected(
-    past: Sequence[Earlier], fixture: str, budget: int, share: int
+    past: Sequence[Earlier],
+    fixture: str,
+    budget: int,
+    share: int,
 ) -> Iterator[tuple[Message, ...]]:
     """Yield the tasks that fit; before them, the end of one more report fills up the length."""
     selected: list[tuple[Message, ...]] = []
@@ -482,10 +541,11 @@ def _selected(
         messages = _as_messages(task, fixture)
         selected.append(messages)
         budget -= _length_of(messages)
-    rest = next((task for task in waiting if (share or not task.denied)), None)
+    rest = next((task for task in waiting if share or not task.denied), None)
     space = budget - len(CUT) - len(NOTED)
     if rest and space > 0:
-        yield Message("user", CUT + _report(rest)[-space:]), Message("assistant", NOTED)
+        report = CUT + _report(rest)[-space:]
+        yield Message("user", report), Message("assistant", NOTED)
     yield from selected
 
 
@@ -512,12 +572,15 @@ def _length_of(messages: Sequence[Message]) -> int:
 
 def _numbered(messages: Iterator[Message]) -> Iterator[Message]:
     """Yield the messages, each call and its reply with an id of its own in this conversation."""
-    number, ids = 0, dict[str, str]()
+    number = 0
+    ids: dict[str, str] = {}
     for message in messages:
         if message.calls:
-            ids = {call.id: f"earlier-{number + at}" for at, call in enumerate(message.calls)}
+            ids = {call.id: f"earlier-{at}" for at, call in enumerate(message.calls, number)}
             number += len(ids)
             calls = tuple(replace(call, id=ids[call.id]) for call in message.calls)
             yield replace(message, calls=calls)
+        elif message.call_id:
+            yield replace(message, call_id=ids[message.call_id])
         else:
-            yield replace(message, call_id=ids[message.call_id]) if message.call_id else message
+            yield message

@@ -12,9 +12,10 @@ the model wrote.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -68,18 +69,17 @@ def mended(received: Received, schemas: Schemas) -> Received:
 
 
 def _mended(call: ReceivedCall, schemas: Schemas) -> ReceivedCall:
-    name, named = _name(call.name, schemas)
-    raw, written = _arguments(call.raw)
-    if not (named or written):
+    name, name_mend = _name(call.name, schemas)
+    raw, raw_mend = _arguments(call.raw)
+    if not (name_mend or raw_mend):
         return call
-    mends = list(call.mends)
-    mends += [(named, call.name)] if named else []
-    mends += [(written, call.raw)] if written else []
+    mends = [*call.mends, (name_mend, call.name), (raw_mend, call.raw)]
+    mends = [mend for mend in mends if mend[0]]
     return replace(call, name=name, raw=raw, mends=tuple(mends))
 
 
 def _name(name: str, schemas: Schemas) -> tuple[str, str]:
-    """Return the name of an offered tool, if that is what remains, and the kind of the rest."""
+    """Return the name of an offered tool, if that is what remains, and the kind of the repair."""
     if name in schemas:
         return name, ""
     bare = name.partition("<")[0].strip()
@@ -97,14 +97,17 @@ def _arguments(raw: str) -> tuple[str, str]:
         value = plain.read(text)
     except ValueError:
         return _first(text) or (raw, "")
-    return (value, ENCODED) if isinstance(value, str) and _is_object(value) else (raw, "")
+    is_encoded = isinstance(value, str) and _is_object(value)
+    return (value, ENCODED) if is_encoded else (raw, "")
 
 
 def _first(text: str) -> tuple[str, str] | None:
-    """The object that a text begins with, when nothing but it and its ends follow."""
+    """Return the object that a text begins with, when nothing but it and its ends follow."""
     if text.startswith("{}") and _is_object(text[2:]):
         return text[2:].strip(), SURPLUS
-    text, doubled = (text[1:], True) if text.startswith("{{") else (text, False)
+    is_doubled = text.startswith("{{")
+    if is_doubled:
+        text = text[1:]
     try:
         value, end = plain.read_from(text, 0)
     except ValueError:
@@ -112,9 +115,9 @@ def _first(text: str) -> tuple[str, str] | None:
     if not isinstance(value, dict):
         return None
     first, rest = text[:end], text[end:]
-    if value and not doubled and not rest.replace(first, "").strip():
+    if value and not is_doubled and not rest.replace(first, "").strip():
         return first, REPEATED
-    return (first, SURPLUS) if not rest.strip(' \n}"') else None
+    return None if rest.strip(' \n}"') else (first, SURPLUS)
 
 
 def _is_object(text: str) -> bool:
@@ -129,12 +132,11 @@ def _once(calls: Sequence[ReceivedCall]) -> tuple[ReceivedCall, ...]:
     repetitions: dict[tuple[str, str, str], list[ReceivedCall]] = {}
     for at, call in enumerate(calls):
         repetitions.setdefault((call.id or f" {at}", call.name, call.raw), []).append(call)
-    return tuple(
-        replace(first, mends=(*first.mends, *((AGAIN, one.id) for one in again)))
-        if again
-        else first
-        for first, *again in repetitions.values()
-    )
+    merged = []
+    for first, *again in repetitions.values():
+        mends = tuple((AGAIN, call.id) for call in again)
+        merged.append(replace(first, mends=first.mends + mends))
+    return tuple(merged)
 
 
 # The form of a reply.
@@ -206,11 +208,16 @@ DEEPEST = 200
 _MARKS = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
 _DIGITS = 300  # more are no number to anybody
 MOST_TOKENS = (1 << 31) - 1  # that a column of any store holds; a larger count is none
-_CHUNKS, _TEXTS = msgspec.json.Decoder(Chunk), msgspec.json.Decoder(str)
+_CHUNKS = msgspec.json.Decoder(Chunk)
+_TEXTS = msgspec.json.Decoder(str)
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
 def read_chunk(text: bytes) -> Chunk:
-    """Raises ReplyError for what is no JSON, or nothing like a chunk."""
+    """Return a reply, or one event of its stream.
+
+    Raises ReplyError for what is no JSON, or nothing like a chunk.
+    """
     try:
         return _CHUNKS.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -264,7 +271,10 @@ def _count(counts: Mapping[str, Any], name: str) -> int:
 
 
 def _read_loosely(content: bytes) -> Chunk:
-    """Raises ReplyError for what is no JSON, or where a list or an object stands for the other."""
+    """Return a reply in which values may have another type than the protocol says.
+
+    Raises ReplyError for what is no JSON, or where a list or an object stands for the other.
+    """
     # 9router ends a whole reply as a stream.
     text = decoded(content).removeprefix(BYTE_ORDER).rstrip().removesuffix("data: [DONE]")
     try:
@@ -272,9 +282,10 @@ def _read_loosely(content: bytes) -> Chunk:
     except (ValueError, RecursionError) as error:
         raise ReplyError(str(error)) from error
     chunk = _object(value) or {}
+    counts = chunk.get("usage")
     return Chunk(
-        choices=[_choice(one) for one in _list(chunk.get("choices"))],
-        usage=used if isinstance(used := chunk.get("usage"), dict) else None,
+        choices=[_struct(Choice, choice) or Choice() for choice in _list(chunk.get("choices"))],
+        usage=counts if isinstance(counts, dict) else None,
         error=_raw(chunk.get("error")),
         model=_text(chunk.get("model")),
     )
@@ -305,48 +316,22 @@ def _whole(digits: str) -> float:
     return int(digits) if len(digits) <= _DIGITS else float(digits)
 
 
-def _choice(value: Any) -> Choice:
-    choice = _object(value) or {}
-    ended = choice.get("finish_reason")
-    return Choice(
-        message=_message(choice.get("message")),
-        delta=_message(choice.get("delta")),
-        finish_reason=_text(ended.get("type") if isinstance(ended, Mapping) else ended),
-        native_finish_reason=_text(choice.get("native_finish_reason")),
-        index=_place(choice.get("index")),
-        error=_raw(choice.get("error")),
-    )
+def _calls(value: Any) -> list[Call]:
+    """Return the calls; some servers write a single call without a list around it."""
+    calls = [value] if isinstance(value, Mapping) else _list(value)
+    return [_struct(Call, call) or Call() for call in calls]
 
 
-def _message(value: Any) -> Said | None:
+def _end_reason(value: Any) -> str | None:
+    return _text(value.get("type") if isinstance(value, Mapping) else value)
+
+
+def _struct(kind: type[_Struct], value: Any) -> _Struct | None:
+    """Return the value as such a part of a reply, each of its fields read loosely."""
     fields = _object(value)
     if fields is None:
         return None
-    return Said(
-        content=_text(fields.get("content")),
-        reasoning_content=_text(fields.get("reasoning_content")),
-        reasoning=_text(fields.get("reasoning")),
-        tool_calls=_calls(fields.get("tool_calls")),
-        refusal=_text(fields.get("refusal")),
-        function_call=_function(fields.get("function_call")),
-    )
-
-
-def _calls(value: Any) -> list[Call]:
-    """Return the calls; some servers write a single call without a list around it."""
-    return [_call(one) for one in ([value] if isinstance(value, Mapping) else _list(value))]
-
-
-def _call(value: Any) -> Call:
-    call = _object(value) or {}
-    return Call(_place(call.get("index")), _text(call.get("id")), _function(call.get("function")))
-
-
-def _function(value: Any) -> Function | None:
-    function = _object(value)
-    if function is None:
-        return None
-    return Function(_text(function.get("name")), _raw(function.get("arguments")))
+    return kind(**{name: read(fields.get(name)) for name, read in _LOOSE_FIELDS[kind].items()})
 
 
 def _raw(value: Any) -> msgspec.Raw:
@@ -381,6 +366,24 @@ def _list(value: Any) -> Sequence[Any]:
     if value is None or isinstance(value, list):
         return value or ()
     raise ReplyError("a value where a list belongs")
+
+
+_LOOSE_FIELDS: Mapping[type[msgspec.Struct], Mapping[str, Callable[[Any], Any]]] = {
+    Function: {"name": _text, "arguments": _raw},
+    Call: {"index": _place, "id": _text, "function": partial(_struct, Function)},
+    Said: {
+        **dict.fromkeys(("content", "reasoning_content", "reasoning", "refusal"), _text),
+        "tool_calls": _calls,
+        "function_call": partial(_struct, Function),
+    },
+    Choice: {
+        **dict.fromkeys(("message", "delta"), partial(_struct, Said)),
+        "finish_reason": _end_reason,
+        "native_finish_reason": _text,
+        "index": _place,
+        "error": _raw,
+    },
+}
 
 
 class _Lines:

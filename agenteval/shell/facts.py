@@ -10,9 +10,9 @@ frozen; expansions in text that a tree holds as plain characters.
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from agenteval.shell.gate import PLAIN_WORD, Place, Span, Word, compiled, new, word_value
@@ -108,25 +108,30 @@ class ShellFacts(NamedTuple):
         if not self.errors:
             return False
         start, end = place
+        # An error just before or behind it, blanks apart, touches it too.
         start = len(self.text[:start].rstrip(" \t"))
         end = len(self.text) - len(self.text[end:].lstrip(" \t"))
         return any(one.start <= end and start <= one.end for one in self.errors)
 
     def is_fed(self, argv: Sequence[str], at: int) -> bool:
         """Return True if the command at `at` reads `-` from a pipe, a file or text given to it."""
-        is_fed = self.is_piped(at) or any(each.kind in _FEEDS for each in self.redirects)
-        return is_fed and not _STDIN.isdisjoint(argv)
+        if _STDIN.isdisjoint(argv):
+            return False
+        return self.is_piped(at) or _feed(self.redirects)
 
     def is_piped(self, at: int) -> bool:
         """Return True if the command at `at` is behind a pipe, or a file or text is its input."""
-        stages = (stage.extent for line in self.pipelines for stage in line[1:])
-        own = (each.redirects for each in self.commands if each.extent[0] <= at < each.extent[1])
-        return any(start <= at < end for start, end in stages) or any(
-            each.kind in _FEEDS for redirects in own for each in redirects
-        )
+        behind = [stage.extent for pipeline in self.pipelines for stage in pipeline[1:]]
+        if any(_holds(extent, at) for extent in behind):
+            return True
+        return any(_holds(each.extent, at) and _feed(each.redirects) for each in self.commands)
 
     def folder(
-        self, root: str, at: int | None, moves: Sequence[Command], shells: Sequence[Place]
+        self,
+        root: str,
+        at: int | None,
+        moves: Sequence[Command],
+        shells: Sequence[Place],
     ) -> str | None:
         """Return the folder of a command that begins at `at`; None if it is unknown.
 
@@ -134,28 +139,32 @@ class ShellFacts(NamedTuple):
         """
         if at is None or len(self.text) > _FOLLOWED:
             return None
-        folder, scopes = root, [*shells, *self._own_shells()]
+        folder = root
+        scopes = [*shells, *self._own_shells()]
         for move in moves:
             start, end = move.words.extent
-            if move.via and start <= at < end:
+            if move.via and _holds((start, end), at):
                 return None
-            if at <= start or any(a <= start < b <= at for a, b in scopes):
+            if at <= start or any(_holds(scope, start) and scope[1] <= at for scope in scopes):
                 continue
             if self._is_doubtful(move, at):
                 return None
             before, is_or, since = self.text[end:at].rpartition("||")
-            if is_or and not _NEXT.search(since):  # it runs where the change failed
-                if _JOINT.search(before):
-                    return None
-                continue
-            folder = posixpath.join(folder, move.argv[-1])
+            # `cd x || a; b`: a runs where the change failed, b wherever that left it.
+            runs_if_it_failed = is_or and not _NEXT.search(since)
+            if runs_if_it_failed and _JOINT.search(before):
+                return None
+            if not runs_if_it_failed:
+                folder = posixpath.join(folder, move.argv[-1])
         return folder
 
     def _own_shells(self) -> list[Place]:
         """Return the places that run in a subshell, which a change of folder does not outlive."""
-        groups = [span[:2] for span in self.subshells if span.text[:1] == "("]
-        groups += [span[:2] for _, span in self.substitutions]
-        return groups + [stage.extent for line in self.pipelines for stage in line]
+        places = [span[:2] for span in self.subshells if span.text[:1] == "("]
+        places += [span[:2] for _, span in self.substitutions]
+        for pipeline in self.pipelines:
+            places += [stage.extent for stage in pipeline]
+        return places
 
     def _is_doubtful(self, move: Command, at: int) -> bool:
         """Return True if it is unknown whether, or to where, this changes the folder until `at`."""
@@ -164,16 +173,25 @@ class ShellFacts(NamedTuple):
             return True
         if self.text[:start].rstrip().endswith(("||", "!")):
             return True
-        if any(end <= each.start < at for each in self.background):
+        if any(end <= span.start < at for span in self.background):
             return True
         if move.via and _BEYOND_LISTS.search(self.text[end:at].replace("&&", "")):
             return True  # what a nested shell reads is known by its commands alone
-        return any(each.start <= start < each.end for each in self.control)
+        return any(_holds(span[:2], start) for span in self.control)
+
+
+def _holds(place: Place, at: int) -> bool:
+    return place[0] <= at < place[1]
+
+
+def _feed(redirects: Sequence[Redirect]) -> bool:
+    return any(redirect.kind in _FEEDS for redirect in redirects)
 
 
 _FOLLOWED = 4096  # characters of a text whose changes are followed, anew for each path in it
 _ELSEWHERE = ("-", "+", "~")
-_NEXT, _JOINT = re.compile(r"[;\n]"), re.compile(r"(?<![<>])&(?!>)|[;|\n]")
+_NEXT = re.compile(r"[;\n]")
+_JOINT = re.compile(r"(?<![<>])&(?!>)|[;|\n]")
 _BEYOND_LISTS = re.compile(r"[()|&]")
 _STDIN = frozenset(("-", "/dev/stdin"))
 _FEEDS = frozenset((RedirectKind.INPUT, RedirectKind.HEREDOC, RedirectKind.HERESTRING))
@@ -186,13 +204,6 @@ _HEREDOC = re.compile(
     r"(?<!<)<<(-?)([ \t]*+)(?:(['\"])([^'\"\n\\$`]*+)\3|\\?+([^\s;&|()<>'\"\\$`]++))"
     r"(?=[\s;&|()<>]|\Z)"
 )
-
-
-@cache
-def _parser() -> "Callable[[str], tuple[list[Node], bool]]":
-    from agenteval.shell.tree import parse  # noqa: PLC0415 -- start-up: most need no tree
-
-    return parse
 
 
 class Source:
@@ -212,7 +223,11 @@ class Source:
     __slots__ = ("_parsed", "base", "budget", "parsed_as", "stand_in", "text")
 
     def __init__(
-        self, text: str, base: int = 0, stand_in: Span | None = None, parsed_as: str = ""
+        self,
+        text: str,
+        base: int = 0,
+        stand_in: Span | None = None,
+        parsed_as: str = "",
     ) -> None:
         self.text = text
         self.parsed_as = parsed_as or text
@@ -232,7 +247,9 @@ class Source:
 
     def _parse(self) -> "tuple[list[Node], bool]":
         if self._parsed is None:
-            self._parsed = _parser()(self.parsed_as)
+            from agenteval.shell.tree import parse  # noqa: PLC0415 -- start-up: most need no tree
+
+            self._parsed = parse(self.parsed_as)
         return self._parsed
 
     def place(self, start: int, end: int) -> Place:
@@ -282,8 +299,8 @@ def without_heredocs(text: str) -> tuple[str, list[Hidden]]:
     at = end = 0
     line = -1
     while match := _HEREDOC.search(text, at):
-        head, at = match.start(), match.end()
-        text = text[:head] + "<".ljust(at - head, "_") + text[at:]
+        head, at = match.span()
+        text = _with_other_part(text, (head, at), "<".ljust(at - head, "_"))
         begin = text.find("\n", at)
         if begin < 0:
             continue
@@ -291,13 +308,21 @@ def without_heredocs(text: str) -> tuple[str, list[Hidden]]:
             begin = end  # behind the body of the one before it on this line
         else:
             line = begin
-        tabs, word = r"\t*" if match[1] else "", match[4] or match[5] or ""
-        last = re.compile(rf"\n{tabs}{re.escape(word)}(?=\n|\Z)").search(text, begin)
-        end = last.end() if last else len(text)
-        body = begin + 1, max(last.start() + 1 if last else end, begin + 1)
-        hidden.append(Hidden(head, body, word == match[0].lstrip("<- \t")))
-        text = text[: begin + 1] + " " * (end - begin - 1) + text[end:]
+        delimiter = match[4] or match[5] or ""
+        tabs = r"\t*" if match[1] else ""
+        last = re.compile(rf"\n{tabs}{re.escape(delimiter)}(?=\n|\Z)").search(text, begin)
+        body_end = end = len(text)
+        if last:
+            body_end, end = last.start() + 1, last.end()
+        start = begin + 1
+        is_quoted = delimiter != match[0].lstrip("<- \t")
+        hidden.append(Hidden(head, (start, max(body_end, start)), not is_quoted))
+        text = _with_other_part(text, (start, end), " " * (end - start))
     return text, hidden
+
+
+def _with_other_part(text: str, place: Place, part: str) -> str:
+    return text[: place[0]] + part + text[place[1] :]
 
 
 # The words of one command.
@@ -391,12 +416,13 @@ class Words(Sequence[Word]):
         else:
             values = [text[start:end] for start, end in self._own_places]
         for number, value in enumerate(values):
-            if not _SPECIAL.isdisjoint(value):
-                values[number], quoted, dynamic = word_value(value)
-                if quoted:
-                    self._quoted.add(number)
-                if dynamic:
-                    self._dynamic.add(number)
+            if _SPECIAL.isdisjoint(value):
+                continue
+            values[number], is_quoted, is_dynamic = word_value(value)
+            if is_quoted:
+                self._quoted.add(number)
+            if is_dynamic:
+                self._dynamic.add(number)
         return tuple(values)
 
     @property
@@ -429,31 +455,22 @@ class Words(Sequence[Word]):
 # What a walk gathers.
 
 
+@dataclass(slots=True, eq=False)
 class Draft:
-    """One stage of a pipeline: a simple command while it is read, or a compound one's place."""
+    """One stage of a pipeline: a simple command while it is read, or a compound one's place.
 
-    __slots__ = (
-        "_frozen",
-        "_source",
-        "assigned",
-        "assignments",
-        "end",
-        "nested",
-        "places",
-        "redirects",
-        "start",
-    )
+    It does not know its level, which knows it: a circle would keep the tree until gc runs.
+    """
 
-    # It does not know its level, which knows it: a circle would keep the tree until gc runs.
-    def __init__(self, source: Source, start: int, end: int, *, nested: bool) -> None:
-        self._source = source
-        self._frozen: Command | None = None
-        self.nested = nested
-        self.start, self.end = start, end
-        self.places: list[Place] = []  # of its words
-        self.assignments: list[Span] = []
-        self.assigned = start  # where the last assignment ends
-        self.redirects: list[Redirect] = []
+    source: Source
+    start: int
+    end: int
+    nested: bool
+    assigned: int  # where the last assignment ends
+    places: list[Place] = field(default_factory=list)  # of its words
+    assignments: list[Span] = field(default_factory=list)
+    redirects: list[Redirect] = field(default_factory=list)
+    _frozen: Command | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -462,8 +479,8 @@ class Draft:
     def freeze(self, via: tuple[str, ...]) -> Command:
         if self._frozen is None:
             self._frozen = Command(
-                Words.at(self._source, self.places),
-                self._source.place(self.start, self.end),
+                Words.at(self.source, self.places),
+                self.source.place(self.start, self.end),
                 tuple(self.assignments),
                 tuple(self.redirects),
                 via,
@@ -510,22 +527,11 @@ class Gathered:
         self.embedded = 0  # substitutions that were parsed by themselves
 
     def freeze(self, text: str, via: tuple[str, ...]) -> ShellFacts:
-        """The facts about the text, without what stands behind wrappers."""
-        return ShellFacts(  # by place, which takes half as long as by name
-            text,
-            [draft.freeze(via) for draft in self.drafts if not draft.is_empty],
-            [[draft.freeze(via) for draft in drafts] for drafts in self.pipelines],
-            self.chains,
-            self.redirects,
-            self.heredocs,
-            self.substitutions,
-            self.assignments,
-            self.background,
-            self.subshells,
-            self.control,
-            self.negations,
-            self.errors,
-        )
+        """Return the facts about the text, without what stands behind wrappers."""
+        commands = [draft.freeze(via) for draft in self.drafts if not draft.is_empty]
+        pipelines = [[draft.freeze(via) for draft in drafts] for drafts in self.pipelines]
+        spans = (getattr(self, name) for name in ShellFacts._fields[3:])
+        return ShellFacts(text, commands, pipelines, *spans)
 
 
 # Expansions where quotes mean nothing, as in a here-document.
@@ -546,7 +552,7 @@ class _Embedded(NamedTuple):
 
 
 def embedded_in(text: str, start: int, end: int) -> Iterator[_Embedded]:
-    """The expansions in a stretch of text where quotes mean nothing, outermost ones only.
+    """Yield the expansions in a stretch of text where quotes mean nothing, outermost ones only.
 
     Ends at the first one that does not end: what follows it is all inside.
     """
@@ -565,11 +571,11 @@ def embedded_in(text: str, start: int, end: int) -> Iterator[_Embedded]:
             close = _closing(text, begin + 2, end)
             if close < 0:
                 return
-            inside, at = (begin + 2, close), close + 1
+            at = close + 1
             if opening == "$((":
                 yield _Embedded(SubstitutionKind.ARITHMETIC, begin, at)
             else:
-                yield _Embedded(SubstitutionKind.COMMAND, begin, at, inside)
+                yield _Embedded(SubstitutionKind.COMMAND, begin, at, (begin + 2, close))
         elif opening[0] == "$":
             yield _Embedded(SubstitutionKind.PARAMETER, begin, at)
 
@@ -579,7 +585,8 @@ def _closing(text: str, at: int, end: int) -> int:
     open_marks = ["("]
     while open_marks:
         in_quotes = open_marks[-1] == '"'
-        match = (_IN_DOUBLE_QUOTES if in_quotes else _IN_CODE).search(text, at, end)
+        marks = _IN_DOUBLE_QUOTES if in_quotes else _IN_CODE
+        match = marks.search(text, at, end)
         if match is None:
             return -1
         at = match.end()
@@ -587,5 +594,5 @@ def _closing(text: str, at: int, end: int) -> int:
         if mark == ")" or (mark == '"' and in_quotes):
             open_marks.pop()
         elif mark in ('"', "(", "$("):
-            open_marks.append("(" if mark != '"' else mark)
+            open_marks.append(mark[-1])
     return at - 1

@@ -32,8 +32,8 @@ def names(text: str) -> frozenset[str]:
 
 def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Compile a pattern, as `re.compile` does. For each pattern with `)*+`, `)++` or `)?+`."""
-    right = sys.version_info >= RIGHT_SINCE
-    return re.compile(pattern, flags) if right else atomic(pattern, flags)
+    is_right = sys.version_info >= RIGHT_SINCE
+    return re.compile(pattern, flags) if is_right else atomic(pattern, flags)
 
 
 def atomic(pattern: str, flags: int = 0) -> re.Pattern[str]:
@@ -51,9 +51,13 @@ def atomic(pattern: str, flags: int = 0) -> re.Pattern[str]:
 
 def _parts(tree: Any) -> list[Any]:
     """Each sub-pattern of a parsed pattern, the inner ones first."""
-    inner = tree.data if hasattr(tree, "data") else tree if isinstance(tree, list | tuple) else ()
-    found = [part for each in inner for part in _parts(each)]
-    return [*found, tree] if hasattr(tree, "data") else found
+    is_part = hasattr(tree, "data")
+    inner = tree.data if is_part else tree
+    parts: list[Any] = []
+    if isinstance(inner, list | tuple):
+        for item in inner:
+            parts += _parts(item)
+    return [*parts, tree] if is_part else parts
 
 
 # One word of shell text. Control characters must have been ruled out before: `unreadable_text`.
@@ -98,7 +102,8 @@ def quoted(word: str) -> str:
 
 def unquote(raw: str) -> tuple[str, str]:
     """The text of a `MIXED` word after quote removal, and what stands outside its quotes."""
-    value, outside = list[str](), list[str]()
+    value: list[str] = []
+    outside: list[str] = []
     for piece in _PIECE.finditer(raw):
         plain, single, double, escaped = piece.groups()
         if plain is not None:
@@ -127,7 +132,8 @@ def expansion(outside: str) -> Expansion:
     bracket = outside.find("[")
     if 0 <= bracket < max(outside.rfind("]"), outside.rfind(QUOTED)):
         return "files"
-    return "files" if outside.startswith("~") or "=~" in outside or ":~" in outside else ""
+    has_home = outside.startswith("~") or "=~" in outside or ":~" in outside
+    return "files" if has_home else ""
 
 
 # The value of any word, for facts and findings only: here `$` and `` ` `` may stand.
@@ -183,8 +189,9 @@ def _expanding_value(raw: str) -> tuple[str, bool, bool]:
 def _ansi_character(escape: re.Match[str]) -> str:
     *codes, octal, character = escape.groups()
     if character is not None:
-        return _NAMED.get(character, character if character in "\\'\"?" else escape[0])
-    number = int(octal, 8) if octal else int(next(code for code in codes if code), 16)
+        other = character if character in "\\'\"?" else escape[0]
+        return _NAMED.get(character, other)
+    number = int(octal, 8) if octal else int(next(filter(None, codes)), 16)
     return chr(number) if number <= _LAST_CODE_POINT else escape[0]
 
 
@@ -287,7 +294,8 @@ class Simple(NamedTuple):
         if not number:  # the one most often looked for, and mostly written without quotes
             program = self.argv[0]
             end = self.start + len(program)
-            if self.text.startswith(program, self.start) and self.text[end : end + 1] in _BLANKS:
+            is_bare = self.text.startswith(program, self.start)
+            if is_bare and self.text[end : end + 1] in _BLANKS:
                 return self.start, end
         words = WORD.finditer(self.text, self.start)
         return _place(next(islice(words, number, None)))
@@ -371,7 +379,9 @@ def read_simple(text: str) -> Simple | NotSimple:
     if 0 < end < len(text) and text[end] in _OPERATORS:
         program, blank, _ = text[:end].partition(" ")
         reason = program_obstacle(program) if blank else None
-        return new(NotSimple, (reason, 0) if reason else (Obstacle.OPERATOR, end))
+        if reason:
+            return NotSimple(reason, 0)
+        return new(NotSimple, (Obstacle.OPERATOR, end))
     # The last bare word may go on: `a b'c'`. In other text than plain, any of them may.
     bare_to = text[:end].rfind(" ") + 1 if is_plain else 0
     return _read_words(text, bare_to)

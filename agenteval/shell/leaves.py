@@ -38,7 +38,6 @@ from agenteval.shell.gate import (
 
 _GAP = re.compile(rf"{GAP}(?:#[^\n]*+)?")
 _ENDS_WORD = " \t\n|&;()<>"
-_LINE = re.compile(r"[^\n]*+\n?")
 _DELIMITER = re.compile(r"[A-Za-z0-9_.!%+-]+\Z")
 
 
@@ -80,6 +79,9 @@ class Cursor(ABC):
             raise UnreadableError(stop_of_word(self.text, place))
         raise UnreadableError(NotSimple(reason, place))
 
+    def span_from(self, start: int) -> Span:
+        return Span(start, self.at, self.text[start : self.at])
+
     def sees(self, *marks: str) -> bool:
         return self.text.startswith(marks, self.at)
 
@@ -91,7 +93,8 @@ class Cursor(ABC):
 
     def gap(self) -> None:
         """Step over blanks, joined lines and a comment."""
-        self.at += len(gap[0]) if (gap := _GAP.match(self.text, self.at)) else 0
+        gap = _GAP.match(self.text, self.at)
+        self.at = gap.end() if gap else self.at
 
     def blank_lines(self) -> None:
         """Step over whole lines without a command, and the here-documents that begin there."""
@@ -113,16 +116,24 @@ class Cursor(ABC):
         start = self.at
         while self.at < len(self.text):
             body_end = self.at
-            line = _LINE.match(self.text, self.at)
-            content = line[0] if line else ""
-            self.at += len(content)
-            content = content.removesuffix("\n")
-            if (content.lstrip("\t") if delimiter.tabs else content) == delimiter.text:
-                body = PLAIN_HERE_TEXT.match(self.text, start, body_end)
-                if not delimiter.quoted and not (body and body.end() == body_end):
-                    self.fail(Obstacle.EXPANSION, body.end() if body else start)
+            line_end = self.text.find("\n", body_end)
+            if line_end < 0:
+                line_end = len(self.text)
+            self.at = min(line_end + 1, len(self.text))
+            line = self.text[body_end:line_end]
+            if delimiter.tabs:
+                line = line.lstrip("\t")
+            if line == delimiter.text:
+                if not delimiter.quoted:
+                    self._check_here_text(start, body_end)
                 return
         self.fail(Obstacle.HEREDOC, start)
+
+    def _check_here_text(self, start: int, end: int) -> None:
+        body = PLAIN_HERE_TEXT.match(self.text, start, end)
+        plain_end = body.end() if body else start
+        if plain_end < end:
+            self.fail(Obstacle.EXPANSION, plain_end)
 
     def word(self) -> Word | None:
         """Read the word here. Return None before an operator, a newline or the end."""
@@ -137,16 +148,18 @@ class Cursor(ABC):
             return None
         else:
             value, outside = self._word_with_substitutions()
-        span = Span(start, self.at, self.text[start : self.at])
+        span = self.span_from(start)
         self._check_word(span, value)
         expands = expansion(outside)
         if expands == "braces":
             self.fail(Obstacle.BRACES, start)
-        return Word(value, span, span.text != value, not match or bool(expands))
+        is_dynamic = match is None or bool(expands)
+        return Word(value, span, span.text != value, is_dynamic)
 
     def _check_word(self, span: Span, value: str) -> None:
         """Refuse a word that means more because of what stands around it."""
-        if self.sees("<", ">") and (value.isdigit() or value[:1] == "{" or "\\\n" in span.text):
+        may_number_stream = value.isdigit() or value[:1] == "{" or "\\\n" in span.text
+        if may_number_stream and self.sees("<", ">"):
             self.fail(Obstacle.OPERATOR)  # 12>f, {name}>f, 2\newline>f
         if self.pending and "\n" in span.text:
             self.fail(Obstacle.HEREDOC, span.start)
@@ -405,7 +418,8 @@ class _Reader(Cursor):
             moves_stderr = number == "2" or (direction, target) == (">", "2")
             kind = RedirectKind.STDERR if moves_stderr else _KINDS.get(direction)
         elif match := _REDIRECT.match(self.text, start):
-            number, operator = match[1], match[2] or match["both"]
+            number = match[1]
+            operator = match[2] or match["both"]
             self.operator(match.end() - start)
             self.gap()
             target = self._target(operator)
@@ -418,7 +432,7 @@ class _Reader(Cursor):
         kind = kind or RedirectKind.FILE
         self._count()
         self.constructs.add(CONSTRUCT_OF[kind])
-        redirect = Redirect(kind, Span(start, self.at, self.text[start : self.at]), target)
+        redirect = Redirect(kind, self.span_from(start), target)
         self.redirects.append(redirect)
         return redirect
 

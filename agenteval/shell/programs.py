@@ -8,12 +8,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agenteval.lazily import read_table
 from agenteval.shell.facts import Words
 from agenteval.shell.gate import Simple, names
-from agenteval.shell.wrappers import is_wrapper, unwrap
+from agenteval.shell.wrappers import (
+    base_name,
+    is_wrapper,
+    program_table,
+    rows_by_program,
+    unwrap,
+)
 
 FILTERS = names(
     "awk base64 bat cat column cut egrep fgrep fmt fold gawk grep head hexdump jq less more nl od"
@@ -44,21 +49,15 @@ _SUB_COMMANDS: Mapping[str, frozenset[str]] = {
         " upgrade vendor"
     ),
 }
-_CODE_WORDS = frozenset(("-", "--eval", "--print", "eval"))
-_WITH_VALUE = frozenset(("-W", "-X", "--require", "--import", "--loader"))
+_CODE_WORDS = names("- --eval --print eval")
+_WITH_VALUE = names("-W -X --require --import --loader")
 _SHELL_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
-_RUNNERS = frozenset(("hatch", "pdm", "pipenv", "poetry", "rye", "uv"))
+_RUNNERS = names("hatch pdm pipenv poetry rye uv")
 _RUNNER_WITH_VALUE = names(
     "--directory --env-file --extra --group --index --project --python --with --with-editable"
     " --with-requirements -p -w"
 )
 _SUFFIXES = tuple(names(".bash .cjs .js .mjs .php .pl .py .R .rb .sh .ts .tsx"))
-
-
-@lru_cache(maxsize=1024)
-def base_name(program: str) -> str:
-    """The program without its folder: /usr/bin/ls is ls."""
-    return program.rpartition("/")[2]
 
 
 @lru_cache(maxsize=1024)
@@ -90,8 +89,10 @@ def after_runner(argv: Sequence[str]) -> int:
     """Return the position of the program that a runner (`uv run`, `poetry run`) starts, or 0."""
     if len(argv) < 2 or argv[0] not in _RUNNERS:
         return 0
-    at = 1 if argv[1] == "run" else _past_options(argv, 1, _RUNNER_WITH_VALUE)
-    return _past_options(argv, at + 1, _RUNNER_WITH_VALUE) if "run" in argv[at : at + 1] else 0
+    at = _past_options(argv, 1, _RUNNER_WITH_VALUE)
+    if at == len(argv) or argv[at] != "run":
+        return 0
+    return _past_options(argv, at + 1, _RUNNER_WITH_VALUE)
 
 
 def is_shell(argv: Sequence[str]) -> bool:
@@ -103,11 +104,13 @@ def is_shell(argv: Sequence[str]) -> bool:
 def code_at(argv: Sequence[str]) -> int | None:
     """Return the position of the option that makes an interpreter run code from a word, or None."""
     at = after_runner(argv)
-    if at >= len(argv) or not (name := interpreter(argv[at])):
+    name = interpreter(argv[at]) if at < len(argv) else ""
+    if not name:
         return None
     letters = _ONLY_CODE_LETTERS[name]
     end = _past_own_options(argv, at, letters)
-    return end if end < len(argv) and _is_code(argv[end], letters) else None
+    has_code = end < len(argv) and _is_code(argv[end], letters)
+    return end if has_code else None
 
 
 def script_at(argv: Sequence[str]) -> int | None:
@@ -122,31 +125,44 @@ def script_at(argv: Sequence[str]) -> int | None:
         return None
     letters = _CODE_LETTERS[name]
     end = _past_own_options(argv, at, letters)
-    if end < len(argv) and argv[end] in _SUB_COMMANDS.get(name, ()):
-        end = _past_options(argv, end + 1, _WITH_VALUE) if argv[end] == "run" else len(argv)
-        return end if end < len(argv) and argv[end].endswith(_SUFFIXES) else None
-    return end if end < len(argv) and not _is_code(argv[end], letters) else None
+    if end == len(argv):
+        return None
+    if argv[end] in _SUB_COMMANDS.get(name, ()):
+        return _script_behind_run(argv, end) if argv[end] == "run" else None
+    return None if _is_code(argv[end], letters) else end
+
+
+def _script_behind_run(argv: Sequence[str], at: int) -> int | None:
+    """Return the place of the script behind the sub-command of bun or deno that stands at `at`."""
+    end = _past_options(argv, at + 1, _WITH_VALUE)
+    is_script = end < len(argv) and argv[end].endswith(_SUFFIXES)
+    return end if is_script else None
 
 
 def _past_own_options(argv: Sequence[str], at: int, letters: str) -> int:
-    """The first word of an interpreter, which stands at `at`, that `_past_options` stops at."""
-    start, with_value = at + 1, _WITH_VALUE
+    """Return where `_past_options` stops behind the interpreter that stands at `at`."""
+    start = at + 1
     if start < len(argv) and argv[start][:1] not in _MAY_BE_OPTION:
         return start  # most run a script, without options
+    with_value = _WITH_VALUE
     if base_name(argv[at]) in SHELLS:
         with_value = frozenset(filter(_SHELL_VALUE.fullmatch, argv[start:]))
     return _past_options(argv, start, with_value, letters)
 
 
 def _past_options(
-    argv: Sequence[str], at: int, with_value: frozenset[str], stop_letters: str = ""
+    argv: Sequence[str],
+    at: int,
+    with_value: frozenset[str],
+    stop_letters: str = "",
 ) -> int:
-    """The first word from `at` that is no option, or is one with a letter of `stop_letters`."""
-    while at < len(argv) and argv[at].startswith(("-", "+")) and argv[at] not in _CODE_WORDS:
-        if _is_cluster(argv[at], stop_letters):
+    """Return where the first word stands that is no option, or has a letter of `stop_letters`."""
+    while at < len(argv):
+        word = argv[at]
+        if not word.startswith(("-", "+")) or _is_code(word, stop_letters):
             return at
-        at += 2 if argv[at] in with_value else 1
-    return min(at, len(argv))
+        at += 2 if word in with_value else 1
+    return len(argv)
 
 
 def _is_code(word: str, letters: str) -> bool:
@@ -156,18 +172,14 @@ def _is_code(word: str, letters: str) -> bool:
 
 def _is_cluster(word: str, letters: str) -> bool:
     """Return True if a word is one-letter options, the last that is no value being in `letters`."""
-    return (
-        len(word) > 1
-        and word[0] == "-"
-        and word[1] != "-"
-        and any(letter in word[1:4] for letter in letters)
-        and word[1] not in "WX"
-    )
+    if word[:1] != "-" or word[1:2] in ("", "-", "W", "X"):
+        return False
+    return any(letter in word[1:4] for letter in letters)
 
 
 # What xargs puts into a command.
 
-# How xargs is told in place of what: the mark may be the next word.
+# The options of xargs for the mark that it replaces, which may be the next word.
 _MARKS = re.compile(r"-[0rtxpo]*(I|i)(.*)|--rep[a-z]*(?:=(.*))?", re.DOTALL)
 
 
@@ -176,41 +188,41 @@ def filled(argv: Sequence[str], start: int) -> Iterator[str]:
     marks: set[str] = set()
     if base_name(argv[start - 1]) == "parallel":
         marks = {"{}", ":::"}
-    for word, behind in pairwise((*argv[start:], "")):
+    for word, next_word in pairwise((*argv[start:], "")):
         if option := _MARKS.fullmatch(word):
-            next_word = behind if option[1] == "I" else "{}"
-            marks.add(option[2] or option[3] or next_word)
-    any_mark = "|".join(map(re.escape, marks - {""}))
-    filled_in = re.compile(any_mark or r"(?!)")
+            unnamed = next_word if option[1] == "I" else "{}"
+            marks.add(option[2] or option[3] or unnamed)
+    any_mark = "|".join(map(re.escape, marks - {""})) or "(?!)"
     yield from argv[:start]
     for word in argv[start:]:
-        yield filled_in.sub("*", word)
+        yield re.sub(any_mark, "*", word)
 
 
 _SCRIPT = "it runs any script or program: name the script, as in `uv run scripts/x.py *`"
 _ANY_CODE = "it runs any code, given with -c or in a file: name the script"
 
 
-# The table of programs. No verdict depends on it: it explains denials and warns of wide rules.
+# The table of programs. No verdict depends on these parts of it: they explain denials and warn of
+# wide rules.
 
 
-@cache
-def _table() -> Mapping[str, Any]:
-    return read_table("agenteval.shell", "programs.toml")
-
-
-def _by_word(row: Mapping[str, str]) -> dict[str, str]:
+def _keys_by_word(row: Mapping[str, str]) -> dict[str, str]:
     """Return each word of a row with the key that it stands behind."""
-    return {word: key for key, words in row.items() for word in words.split()}
+    keys: dict[str, str] = {}
+    for key, words in row.items():
+        keys |= dict.fromkeys(words.split(), key)
+    return keys
 
 
 @cache
-def _by_command(name: str) -> Mapping[str, Mapping[str, str]]:
+def _keys_by_command(name: str) -> Mapping[str, Mapping[str, str]]:
     """Return a table of sub-commands: for each program, its sub-commands with their keys."""
-    by_program: dict[str, Mapping[str, str]] = {}
-    for programs, row in _table()[name].items():
-        by_program |= dict.fromkeys(programs.split(), _by_word(row))
-    return by_program
+    return {program: _keys_by_word(row) for program, row in rows_by_program(name).items()}
+
+
+@cache
+def _keys_by_program(name: str) -> Mapping[str, str]:
+    return _keys_by_word(program_table()[name])
 
 
 def left_open(words: Sequence[str]) -> str:
@@ -224,27 +236,23 @@ def left_open(words: Sequence[str]) -> str:
     words = words[at:]
     program = base_name(words[0])
     if interpreter(program):
-        return "" if any(not word.startswith("-") for word in words[1:]) else _ANY_CODE
+        has_operand = any(not word.startswith("-") for word in words[1:])
+        return "" if has_operand else _ANY_CODE
     reason = _reason(program, _sub_command(words))
-    if program in names(_table()["words"]["wrappers"]):
+    if program in names(program_table()["words"]["wrappers"]):
         if inner := _behind(words):
             return left_open(inner)
         reason = "runs"
-    sentences: Mapping[str, str] = _table()["reasons"]
+    sentences: Mapping[str, str] = program_table()["reasons"]
     return sentences.get(reason, reason)
 
 
 def _reason(program: str, command: str) -> str:
     """Return the key of what a program, with this sub-command if it has one, leaves open."""
-    commands = _by_command("left_open_by_command").get(program)
+    commands = _keys_by_command("left_open_by_command").get(program)
     if commands and command:
         return commands.get(command, "")
-    return _left_open_by_program().get(program, "")
-
-
-@cache
-def _left_open_by_program() -> Mapping[str, str]:
-    return _by_word(_table()["left_open"])
+    return _keys_by_program("left_open").get(program, "")
 
 
 class _Shows(NamedTuple):
@@ -258,10 +266,7 @@ class _Shows(NamedTuple):
 
 @cache
 def _shows_by_program() -> Mapping[str, _Shows]:
-    by_program: dict[str, _Shows] = {}
-    for programs, row in _table()["shows"].items():
-        by_program |= dict.fromkeys(programs.split(), _Shows(**row))
-    return by_program
+    return {program: _Shows(**row) for program, row in rows_by_program("shows").items()}
 
 
 _PROGRAM_GIVEN = names("-e -f --expression --file --regexp")
@@ -279,34 +284,37 @@ def shown_files(argv: Sequence[str]) -> list[str]:
     shows = _shows_by_program().get(base_name(argv[0]))
     if shows is None:
         return []
-    operands, valued = shows.operands, names(shows.valued)
-    files: list[str] = []
+    operands = shows.operands
+    words: list[str] = []
     rest = iter(argv[1:])
     for word in rest:
         if not word.startswith("-"):
-            files.append(word)
-        elif any(_is_option(word, option) for option in shows.other.split()):
+            words.append(word)
+            continue
+        if any(_is_option(word, option) for option in shows.other.split()):
             return []
-        else:
-            option, is_behind = _valued_in(word, valued)
-            operands -= option in _PROGRAM_GIVEN
-            if is_behind:
-                next(rest, "")
-    files = [file for file in files[max(operands, 0) :] if not _NO_FILE.fullmatch(file)]
-    return [file for file in files if "." in base_name(file)[1:]] if shows.finds else files
+        option, is_behind = _valued_in(word, names(shows.valued))
+        operands -= option in _PROGRAM_GIVEN
+        if is_behind:
+            next(rest, "")
+    files = [word for word in words[max(operands, 0) :] if not _NO_FILE.fullmatch(word)]
+    if shows.finds:
+        return [file for file in files if "." in base_name(file)[1:]]
+    return files
 
 
 def wants_input(argv: Sequence[str]) -> bool:
     """Return True if such a command works on piped input: it names no file or code."""
     program = base_name(argv[0])
     if interpreter(program):
-        return all(word[:1] == "-" and word[1:2] not in {"c", "e", "m"} for word in argv[1:])
+        has_code = any(word.startswith(("-c", "-e", "-m")) for word in argv[1:])
+        return not has_code and all(word.startswith("-") for word in argv[1:])
     is_filter = program in FILTERS or can_show(program) or program in {"tee", "xargs"}
     return is_filter and not shown_files(argv)
 
 
 def _valued_in(word: str, valued: frozenset[str]) -> tuple[str, bool]:
-    """The option with a value that stands in a word, and whether the value stands behind it."""
+    """Return the option with a value in a word, and whether the value is the next word."""
     if word.startswith("--"):
         name, equals, _ = word.partition("=")
         return (name, not equals) if name in valued else ("", False)
@@ -343,8 +351,8 @@ def _sub_command(words: Sequence[str]) -> str:
 
 def _behind(words: Sequence[str]) -> Sequence[str]:
     """Return the program that a wrapper runs, if the words leave no doubt."""
-    operand = words[0] == "timeout" and words[1:2] != [] and words[1][:1].isdigit()
-    inner = words[1 + operand :]
+    has_time = words[0] == "timeout" and len(words) > 1 and words[1][:1].isdigit()
+    inner = words[1 + has_time :]
     return inner if inner and inner[0][:1].isalpha() else ()
 
 
@@ -356,10 +364,9 @@ _IN_PLACE = re.compile(r"--in-?place|-[Ennrsuz]*i")
 def harm(words: Simple | Words) -> _Facets:
     """Return `network`, `destructive`, `read-only` and `no-op`, as far as names show it."""
     program = base_name(words.first)
-    look = _LOOKS.get(program)
-    if look:
+    if look := _LOOKS.get(program):
         return look(words.argv)
-    if program in _by_command("harm_by_command"):
+    if program in _keys_by_command("harm_by_command"):
         return _harm_of_command(words.argv)
     return _harms_by_program().get(program, ())
 
@@ -367,7 +374,7 @@ def harm(words: Simple | Words) -> _Facets:
 @cache
 def _harms_by_program() -> Mapping[str, _Facets]:
     facets: dict[str, _Facets] = {}
-    for facet, programs in _table()["harm"].items():
+    for facet, programs in program_table()["harm"].items():
         for program in programs.split():
             facets[program] = (*facets.get(program, ()), facet)
     return facets
@@ -380,39 +387,43 @@ def is_familiar(program: str) -> bool:
 
 @cache
 def _familiar_programs() -> frozenset[str]:
-    familiar = names(_table()["words"]["familiar"])
-    return familiar.union(_harms_by_program(), _by_command("harm_by_command"))
+    familiar = names(program_table()["words"]["familiar"])
+    return familiar.union(_harms_by_program(), _keys_by_command("harm_by_command"))
 
 
 def _harm_of_command(argv: Sequence[str]) -> _Facets:
     """Return the harm of a program by its sub-command; '' is the program without one."""
-    commands = _by_command("harm_by_command")[base_name(argv[0])]
+    commands = _keys_by_command("harm_by_command")[base_name(argv[0])]
     facet = commands.get(_sub_command(argv) or "''")
     return (facet,) if facet else ()
 
 
 def _git(argv: Sequence[str]) -> _Facets:
-    reverts = _sub_command(argv) == "checkout" and not {"-b", "-B", "--orphan"}.intersection(argv)
-    return ("destructive",) if reverts else _harm_of_command(argv)
+    makes_branch = not names("-b -B --orphan").isdisjoint(argv)
+    if _sub_command(argv) == "checkout" and not makes_branch:
+        return ("destructive",)
+    return _harm_of_command(argv)
 
 
 def _find(argv: Sequence[str]) -> _Facets:
     """Return the facets of `find`: those of the commands that it runs, unless it writes itself."""
     if not _FIND_WRITES.isdisjoint(argv):
         return ("destructive",)
-    facets = [_run_by(tuple(argv[start:stop])) for start, stop, _ in unwrap(argv)]
-    if all("read-only" in each for each in facets):
+    harms = [_harm_inside(argv[start:stop]) for start, stop, _ in unwrap(argv)]
+    if all("read-only" in facets for facets in harms):
         return ("read-only",)
-    reaching = ("network", "destructive")
-    return tuple(each for each in reaching if any(each in of for of in facets))
+    reached = {facet for facets in harms for facet in facets}
+    return tuple(facet for facet in ("network", "destructive") if facet in reached)
 
 
-def _run_by(argv: Sequence[str], depth: int = 4) -> _Facets:
-    """The harm of a command that others may wrap; nothing where that is not known."""
-    inner = [tuple(argv[start:stop]) for start, stop, is_text in unwrap(argv) if not is_text]
+def _harm_inside(argv: Sequence[str], depth: int = 4) -> _Facets:
+    """Return the harm of a command that others may wrap; nothing where that is not known."""
+    inner = [argv[start:stop] for start, stop, is_text in unwrap(argv) if not is_text]
     if inner and depth:
-        return _run_by(inner[-1], depth - 1)
-    return () if inner or is_wrapper(argv[0]) else harm(Simple("", tuple(argv)))
+        return _harm_inside(inner[-1], depth - 1)
+    if inner or is_wrapper(argv[0]):
+        return ()
+    return harm(Simple("", tuple(argv)))
 
 
 def _filter(argv: Sequence[str]) -> _Facets:

@@ -29,12 +29,13 @@ from agenteval.shell.gate import (
     Place,
     Span,
     compiled,
+    names,
     new,
     unreadable_text,
     word_value,
 )
 from agenteval.shell.leaves import Leaves, read_leaves
-from agenteval.shell.wrappers import MAX_WRAPPED, is_wrapper, program_name, unwrap
+from agenteval.shell.wrappers import MAX_WRAPPED, base_name, is_wrapper, unwrap
 
 _MOST_MISREAD = 4  # times that the parser is told what it misread
 _LONGEST_READ_AGAIN = 16_384  # characters of a text that is read again
@@ -42,7 +43,6 @@ _IN_WORD = re.compile(  # a@b; where a command begins: {a, [a and --a=b
     r"(?<=\w)[@#%]|(?:(?m:^)|(?<=[;&|(]))[ \t]*+(?:[{\[](?=[^\s;|&()<>{\[])|-[\w-]++=)"
 )
 _BEFORE_HEREDOC = re.compile(r"(?<!\S)[0-9](?=<<)")
-_INSTEAD = str.maketrans("@#%={[", "______")
 
 
 def _gather(source: Source) -> Gathered:
@@ -50,6 +50,7 @@ def _gather(source: Source) -> Gathered:
     reading = _walk_once(source)
     if len(source.text) > _LONGEST_READ_AGAIN:
         return reading
+    # What was misread is blanked, and the rest read again: that may show another mistake.
     for _ in range(_MOST_MISREAD):
         if not reading.misread:
             break
@@ -64,9 +65,9 @@ def _gather(source: Source) -> Gathered:
 
 
 def _walk_once(source: Source, hidden: Sequence[Hidden] = ()) -> Gathered:
-    reading = Gathered()
     from agenteval.shell.walk import Walk  # noqa: PLC0415 -- start-up: most texts need no tree
 
+    reading = Gathered()
     walk = Walk(source, reading)
     walk.run()
     for start, body, expanded in hidden:
@@ -84,14 +85,14 @@ def _in_other_words(source: Source, parsed_as: str) -> Source:
 def _blanked(source: Source, places: Sequence[Place]) -> str:
     text = source.parsed_as
     for start, end in places:
-        at = start - source.base
-        text = text[:at].ljust(at + end - start, "_") + text[at + end - start :]
+        begin, stop = start - source.base, end - source.base
+        text = text[:begin].ljust(stop, "_") + text[stop:]
     return text
 
 
 def _readings(text: str) -> Iterator[tuple[str, Sequence[Hidden]]]:
-    """The text in other words of the same length, and the here-documents that these leave out."""
-    other = _IN_WORD.sub(lambda odd: odd[0].translate(_INSTEAD), text)
+    """Yield the text in other words of the same length, and the here-documents that they hide."""
+    other = _IN_WORD.sub(lambda odd: re.sub(r"[@#%={\[]", "_", odd[0]), text)
     other = _BEFORE_HEREDOC.sub(" ", other).replace("<<<", "<  ")  # behind a redirect
     if other != text:
         yield other, ()
@@ -136,26 +137,27 @@ def _read_flat(
     joint = ";"
     at = len(text) - len(text.lstrip(" \t\n"))
     while joint and (match := _COMMAND.match(text, at)):
-        start, end = match.span(1)
-        program = match[2]
-        if program in RESERVED:
+        if match[2] in RESERVED:
             return None
-        own = tuple(_redirects(source, match)) if match.end(3) > end else ()
-        redirects += own
-        words = Words(source, start, end, program)
-        commands.append(new(Command, (words, source.place(start, end), (), own, via, False)))
-        joint, joint_at, lines, at = match[7], match.start(7), match.start(8), match.end()
+        command = _flat_command(source, match, via)
+        commands.append(command)
+        redirects += command.redirects
+        joint, joint_at = match[7], match.start(7)
+        lines, at = match.start(8), match.end()
         if joint == "&":
             background.append(source.span(joint_at, joint_at + 1))
         if match[4]:
             if not (lines := _heredoc(source, match, heredocs)):
                 return None
-            at = behind.end() if (behind := _LINES.match(text, lines)) else lines
+            behind = _LINES.match(text, lines)
+            at = behind.end() if behind else lines
         if lines < at and joint in ("", "&"):
             joint, joint_at = "\n", text.rindex("\n", lines, at)
         joints.append((joint, joint_at))
-    if at < len(text) or joint not in ("", ";", "&", "\n") or ("$" in text and source.stand_in):
-        return None  # what a stand-in shows has no place of its own to look for variables in
+    is_whole = at == len(text) and joint in ("", ";", "&", "\n")
+    # What a stand-in shows has no place of its own to look for variables in.
+    if not is_whole or ("$" in text and source.stand_in):
+        return None
     pipelines, chains = _joined(source, commands, joints) if len(commands) > 1 else ([], [])
     variables = _variables(source, commands) if "$" in text else ()
     facts = (text, commands, pipelines, chains, redirects, heredocs, variables, (), background)
@@ -165,15 +167,21 @@ def _read_flat(
 _NEVER_FLAT = ((),) * 4  # groups, control flow, negations, errors
 
 
+def _flat_command(source: Source, match: re.Match[str], via: tuple[str, ...]) -> Command:
+    start, end = match.span(1)
+    redirects = tuple(_redirects(source, match)) if match.end(3) > end else ()
+    words = Words(source, start, end, match[2])
+    return new(Command, (words, source.place(start, end), (), redirects, via, False))
+
+
 def _joined(
     source: Source, commands: Sequence[Command], joints: Sequence[tuple[str, int]]
 ) -> tuple[list[list[Command]], list[Span]]:
     """The pipelines and the chains that the joints between the commands make."""
     pipelines: list[list[Command]] = []
     chains: list[Span] = []
-    each = iter(commands)
-    pipeline = [next(each)]
-    for (joint, at), command in zip(joints, each, strict=False):
+    pipeline = list(commands[:1])
+    for (joint, at), command in zip(joints, commands[1:], strict=False):
         if joint == "|":
             pipeline.append(command)
             if len(pipeline) == 2:
@@ -211,7 +219,8 @@ def _redirects(source: Source, command: re.Match[str]) -> list[Redirect]:
     if not command[4]:
         return _files(source, start, end)
     head, behind = command.span(4)
-    heredoc = new(Redirect, (RedirectKind.HEREDOC, source.span(head, behind), command[6]))
+    span = source.span(head, behind)
+    heredoc = new(Redirect, (RedirectKind.HEREDOC, span, command[6]))
     return [*_files(source, start, head), heredoc, *_files(source, behind, end)]
 
 
@@ -224,17 +233,27 @@ def _files(source: Source, start: int, end: int) -> list[Redirect]:
 
 
 @lru_cache(maxsize=256)  # most are 2>&1 or 2>/dev/null
-def _kind_and_target(number: str, operator: str, word: str) -> tuple[RedirectKind, str]:
+def _kind_and_target(
+    number: str,
+    operator: str,
+    word: str,
+) -> tuple[RedirectKind, str]:
     target = word_value(word)[0]
     return RedirectKind.of(number, operator, target), target
 
 
-def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) -> int:
+def _heredoc(
+    source: Source,
+    command: re.Match[str],
+    heredocs: list[Heredoc],
+) -> int:
     """Record a here-document in which nothing is expanded and return the offset behind it.
 
     Return 0 for any other.
     """
-    text, delimiter, quoted, lines = source.text, command[6], command[5], command.start(8)
+    text = source.text
+    delimiter, quoted = command[6], command[5]
+    lines = command.start(8)
     begin = lines + 1
     end = f"{text}\n".find(f"\n{delimiter}\n", lines) + 1
     expands = not quoted and _EXPANDS.search(text, begin, end)
@@ -249,10 +268,15 @@ def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) ->
 # All facts, and those of commands inside wrappers.
 
 # Reserved words that only go on with, or end, what another one has begun.
-_INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))
+_INNER = names("do done elif else esac fi in then }")
 
 
-def read_facts(text: str, *, is_readable: bool = False, parsed_as: str = "") -> ShellFacts:
+def read_facts(
+    text: str,
+    *,
+    is_readable: bool = False,
+    parsed_as: str = "",
+) -> ShellFacts:
     """Return all facts that the taxonomy uses of a text, read by tree-sitter-bash. Never raises.
 
     Flat text is read without it, in a third of the time. `is_readable` when the gate has found no
@@ -266,8 +290,8 @@ def read_facts(text: str, *, is_readable: bool = False, parsed_as: str = "") -> 
 
 def _facts_of_walk(source: Source, via: tuple[str, ...]) -> ShellFacts:
     facts = _gather(source).freeze(source.text, via)
+    # An error is our doing in a text that is cut, and the tree's where the splitter reads it all.
     if facts.errors and (source.is_cut or isinstance(read_leaves(source.text), Leaves)):
-        # Our doing, or the tree is wrong: the splitter accounts for everything.
         facts = facts._replace(errors=())
     if not via and (strays := _strays(facts)):
         facts = facts._replace(errors=[*facts.errors, *strays])
@@ -275,26 +299,20 @@ def _facts_of_walk(source: Source, via: tuple[str, ...]) -> ShellFacts:
 
 
 def _strays(facts: ShellFacts) -> list[Span]:
-    """The reserved words that stand where a command begins and have nothing to end there."""
-    return [
-        command.words[0].span
-        for command in facts.commands
-        if command.words.first in _INNER
-        and command.words[0].span.text in _INNER  # not quoted
-        and not command.assignments
-        and all(redirect.span.start > command.words[0].span.start for redirect in command.redirects)
-    ]
+    """Return the reserved words that begin a command and have nothing to end there."""
+    strays = []
+    for command in facts.commands:
+        if command.words.first not in _INNER or command.assignments:
+            continue
+        word = command.words[0].span
+        is_first = all(redirect.span.start > word.start for redirect in command.redirects)
+        if is_first and word.text in _INNER:  # not quoted
+            strays.append(word)
+    return strays
 
 
 def _with_inner(facts: ShellFacts, whole: str) -> ShellFacts:
-    """With what stands behind wrappers, in a text or in one that a nested shell gets to read."""
-    for command in facts.commands:
-        if is_wrapper(command.words.first):
-            return _unwrapped(facts, whole)
-    return facts
-
-
-def _unwrapped(facts: ShellFacts, whole: str) -> ShellFacts:
+    """Return the facts with what stands behind wrappers, also in the text of a nested shell."""
     commands: list[Command] = []
     for command in facts.commands:
         commands.append(command)
@@ -309,7 +327,7 @@ def _inside(outer: Command, whole: str) -> Iterator[Command]:
     if len(outer.via) == MAX_WRAPPED:
         return
     argv = outer.words.argv
-    via = (*outer.via, program_name(argv[0]))
+    via = (*outer.via, base_name(argv[0]))
     for begin, stop, is_text in unwrap(argv):
         words = outer.words[begin:stop]
         if is_text:
@@ -327,5 +345,8 @@ def _nested_source(words: Words, whole: str) -> Source:
     """The text a nested shell reads, placed where the whole text holds it as it is."""
     text = " ".join(words.argv)
     start, end = words.extent
+    # Quotes and escapes inside it have no place of their own in the whole text.
     at = whole.find(text, start, end)
-    return Source(text, at) if at >= 0 else Source(text, 0, Span(start, end, whole[start:end]))
+    if at >= 0:
+        return Source(text, at)
+    return Source(text, stand_in=Span(start, end, whole[start:end]))

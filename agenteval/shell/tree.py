@@ -50,22 +50,21 @@ _T = TypeVar("_T")
 
 
 def by_kind(table: Mapping[str, _T]) -> dict[int, _T]:
-    """The table with `Node.kind_id` for keys, which takes 32 ns where `Node.type` takes 55."""
+    """Return the table by `Node.kind_id`, which takes 32 ns where `Node.type` takes 55."""
     return {number: table[kind] for number, kind in _KINDS.items() if kind in table}
 
 
-def kinds(*names: str) -> frozenset[int]:
-    return frozenset(by_kind(dict.fromkeys(names)))
+def kinds(listed: str) -> frozenset[int]:
+    """Return the `Node.kind_id` of each kind in a text, apart by blanks."""
+    return frozenset(by_kind(dict.fromkeys(listed.split())))
 
 
 def parse(text: str) -> tuple[list[Node], bool]:
-    """The nodes that cover a text, offsets in characters, and whether it was read in pieces."""
+    """Return the nodes that cover a text, and whether it was read in pieces.
+
+    Offsets are in characters.
+    """
     return _parse_long(text) if len(text) > _LONG else _parse_text(text)
-
-
-@lru_cache(maxsize=1)  # another harness's engine reads it first, and then who explains its verdict
-def _parse_long(text: str) -> tuple[list[Node], bool]:
-    return _parse_text(text)
 
 
 def _parse_text(text: str) -> tuple[list[Node], bool]:
@@ -73,33 +72,51 @@ def _parse_text(text: str) -> tuple[list[Node], bool]:
     raw = plain.encode("ascii")
     if tree := _parse(raw):
         return [tree.root_node], False
-    return list(_Pieces(raw[: _HEAD if len(raw) > _LONGEST else _MOST])), True
+    most = _HEAD if len(raw) > _LONGEST else _MOST
+    return list(_Pieces(raw[:most])), True
+
+
+# Another harness's engine reads it first, and then who explains its verdict.
+_parse_long = lru_cache(maxsize=1)(_parse_text)
 
 
 def _parse(raw: bytes) -> Tree | None:
-    """The tree of a text, or None when it takes too many steps."""
+    """Return the tree of a text, or None when it takes too many steps."""
     if len(raw) <= _SHORT:
         return _PARSER.parse(raw)
-    if len(raw) > _LONGEST:  # whole only if nearly all of it is one here-document
-        return _parse_part(raw, 0, len(raw), _FEWEST_STEPS)[0] if b"<<" in raw else None
-    return _parse_part(raw, 0, len(raw), min(len(raw) // _BYTES_OF_A_STEP, _MOST_STEPS))[0]
+    most = min(len(raw) // _BYTES_OF_A_STEP, _MOST_STEPS)
+    if len(raw) > _LONGEST:
+        if b"<<" not in raw:
+            return None
+        most = _FEWEST_STEPS  # whole only if nearly all of it is one here-document
+    tree, _ = _parse_part(raw, 0, len(raw), most)
+    return tree
 
 
-def _parse_part(raw: bytes, start: int, end: int, most: int) -> tuple[Tree | None, int]:
-    """The tree of a part of a text, None when it takes more steps, and what it took: bytes."""
-    steps, reads, size = count(), count(), end - start
+def _parse_part(
+    raw: bytes,
+    start: int,
+    end: int,
+    most: int,
+) -> tuple[Tree | None, int]:
+    """Return the tree of a part of a text, None when it takes more steps, and its cost in bytes."""
+    size = end - start
+    steps, reads = count(), count()
     most_reads = _MOST_READS + size // _BLOCK if size > _SHORT else _FEWEST_READS
     view = memoryview(raw)
+
+    def read(at: int, _point: Point) -> memoryview | bytes:
+        return view[at : min(at + _BLOCK, end)] if next(reads) < most_reads else b""
+
     part = Range(Point(0, start), Point(0, end), start, end)
+    parser = Parser(_LANGUAGE, included_ranges=[part])
     try:
-        tree = Parser(_LANGUAGE, included_ranges=[part]).parse(
-            lambda at, _: view[at : min(at + _BLOCK, end)] if next(reads) < most_reads else b"",
-            progress_callback=lambda _offset, _has_error: next(steps) > most,
-        )
+        tree = parser.parse(read, progress_callback=lambda _offset, _error: next(steps) > most)
     except ValueError:
         return None, most * size
-    taken = next(reads)
-    return tree if taken <= most_reads else None, next(steps) * size + taken * _BLOCK
+    read_blocks = next(reads)
+    cost = next(steps) * size + read_blocks * _BLOCK
+    return tree if read_blocks <= most_reads else None, cost
 
 
 class _Pieces:
@@ -120,6 +137,7 @@ class _Pieces:
             yield from self._next()
 
     def _next(self) -> list[Node]:
+        # A statement that does not fit is looked for in twice as much text, while effort is left.
         size = first = self._size()
         nodes = short = self._parse(size)
         while self.at + size < len(self.raw):
@@ -138,15 +156,19 @@ class _Pieces:
 
     def _size(self) -> int:
         """Return the number of bytes before a place to cut at, if the statement is too long."""
-        cuts = (cut.match(self.raw, self.at, self.at + _PIECE) for cut in _CUTS)
-        return next((cut.end() - self.at for cut in cuts if cut), _PIECE)
+        for mark in _CUTS:
+            if cut := mark.match(self.raw, self.at, self.at + _PIECE):
+                return cut.end() - self.at
+        return _PIECE
 
     def _parse(self, size: int) -> list[Node]:
         """The nodes of the next so many bytes; none when that takes too much effort."""
-        most = size if size <= _PIECE else max(self.effort // size, 0)
-        tree, taken = _parse_part(self.raw, self.at, min(self.at + size, len(self.raw)), most)
-        if size > _PIECE:
-            self.effort -= taken if tree else _EFFORT // 8
+        is_large = size > _PIECE
+        most = max(self.effort // size, 0) if is_large else size
+        end = min(self.at + size, len(self.raw))
+        tree, cost = _parse_part(self.raw, self.at, end, most)
+        if is_large:
+            self.effort -= cost if tree else _EFFORT // 8
         return tree.root_node.children if tree else []
 
     def _whole(self, nodes: Sequence[Node]) -> int:
@@ -156,7 +178,8 @@ class _Pieces:
                 before = nodes[number - 1] if number else node
                 between = self.raw[before.end_byte : node.start_byte]
                 return number - 1 if before.is_named and b"\n" not in between else number
-        return next((n for n in reversed(range(len(nodes))) if nodes[n].is_named), 0)
+        named = [number for number, node in enumerate(nodes) if node.is_named]
+        return named[-1] if named else 0
 
 
 def _unwrapped(node: Node) -> list[Node]:

@@ -10,7 +10,6 @@ visits all else.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
@@ -26,7 +25,7 @@ from agenteval.shell.facts import (
     SubstitutionKind,
     embedded_in,
 )
-from agenteval.shell.gate import Place, Span, compiled, word_value
+from agenteval.shell.gate import Place, Span, compiled, names, word_value
 from agenteval.shell.tree import by_kind, kinds
 
 # The tree takes these for blanks between words; to bash they are part of a word, or nothing.
@@ -50,27 +49,41 @@ class _Stages:
 
     def stage(self, level: Level, start: int, end: int) -> Draft:
         """Begin a new stage, and record what joins it to the one before."""
-        draft = Draft(self.source, start, end, nested=level.nested)
+        draft = Draft(self.source, start, end, level.nested, start)
         if level.joint == "|":
             level.pipeline.append(draft)
             if len(level.pipeline) == 2:
                 self.gathered.pipelines.append(level.pipeline)
         else:
-            if level.joint == ";":
-                self.gathered.chains.append(self.source.span(level.joint_at, level.joint_at + 1))
-            elif level.joint in ("", "&") and level.stage is not None:
-                newline = self.text.rfind("\n", max(level.stage.start, level.joint_at), start)
-                if newline >= 0:
-                    self.gathered.chains.append(self.source.span(newline, newline + 1))
+            chained_at = self._chained_at(level, start)
+            if chained_at >= 0:
+                self.add_span(self.gathered.chains, chained_at, chained_at + 1)
             level.pipeline = [draft]
         level.joint, level.joint_at = "", 0
+        # The redirects and words that the tree files elsewhere go to the last stage.
         level.stage = draft
         return draft
 
-    def is_next_line(self, draft: Draft, start: int) -> bool:
-        """Return True if the tree joined a line of assignments to the next line's command."""
-        gap = self.text[draft.assigned : start]
+    def command_stage(self, level: Level, start: int, end: int) -> Draft:
+        draft = self.stage(level, start, end)
+        self.gathered.drafts.append(draft)
+        return draft
+
+    def _chained_at(self, level: Level, start: int) -> int:
+        """Return the place of the ; or newline before a stage that begins at `start`, or -1."""
+        if level.joint == ";":
+            return level.joint_at
+        if level.joint not in ("", "&") or level.stage is None:
+            return -1
+        return self.text.rfind("\n", max(level.stage.start, level.joint_at), start)
+
+    def is_next_line(self, end: int, start: int) -> bool:
+        """Return True if a line ends between two parts that the tree joined to one command."""
+        gap = self.text[end:start]
         return "\n" in gap and "\n" in gap.replace("\\\n", "")
+
+    def add_span(self, spans: list[Span], start: int, end: int) -> None:
+        spans.append(self.source.span(start, end))
 
     def add_assignment(self, draft: Draft, start: int, end: int) -> None:
         span = self.source.span(start, end)
@@ -80,11 +93,17 @@ class _Stages:
 
     def extend_assignment(self, draft: Draft, end: int) -> None:
         """The tree ends a value behind $( ); what follows at once is still part of it."""
-        whole = self.source.span(draft.assigned - len(draft.assignments[-1].text), end)
+        start = draft.assigned - len(draft.assignments[-1].text)
+        whole = self.source.span(start, end)
         draft.assignments[-1] = self.gathered.assignments[-1] = whole
         draft.assigned = end
 
-    def add_words(self, level: Level, draft: Draft, places: Iterable[Place]) -> None:
+    def add_words(
+        self,
+        level: Level,
+        draft: Draft,
+        places: Iterable[Place],
+    ) -> None:
         """Give a command its words, corrected where the tree cuts them wrongly."""
         merged: list[Place] = []
         for start, end in places:
@@ -92,9 +111,9 @@ class _Stages:
             if first >= 0:
                 self.close_words(draft, merged)
                 merged = [(first, end)]
-                draft.end, whole = first - 1, draft.end
-                draft = self.stage(level, first, whole)
-                self.gathered.drafts.append(draft)
+                whole = draft.end
+                draft.end = first - 1
+                draft = self.command_stage(level, first, whole)
             elif merged and self._is_glued(merged[-1][1], start):
                 merged[-1] = (merged[-1][0], end)
             elif name := _AFTER_DOLLAR.match(self.text, start, end):
@@ -107,8 +126,8 @@ class _Stages:
         """Return the start of a word that the tree gave to the line before; -1 for others."""
         if self.text.startswith("\n", start):  # before \\ the tree takes it for a character
             return start + 1
-        gap = self.text[before[-1][1] : start] if before else ""
-        return start if "\n" in gap and "\n" in gap.replace("\\\n", "") else -1
+        is_first = bool(before) and self.is_next_line(before[-1][1], start)
+        return start if is_first else -1
 
     def _is_glued(self, end: int, start: int) -> bool:
         return end == start or _GLUE.fullmatch(self.text, end, start) is not None
@@ -117,7 +136,8 @@ class _Stages:
         if self.is_odd and places and (tail := _TAIL.match(self.text, places[-1][1])):
             places[-1] = (places[-1][0], tail.end())
         if places:
-            self.source.budget -= places[-1][1] - places[0][0] + COST * len(places)
+            length = places[-1][1] - places[0][0]
+            self.source.budget -= length + COST * len(places)
             draft.places += places
 
     def add_redirect(self, redirect: Redirect, level: Level) -> None:
@@ -146,17 +166,13 @@ class _Stages:
 
 # Compound commands: loops, conditions, cases, groups, functions.
 
-_REDIRECTS = kinds("file_redirect", "heredoc_redirect", "herestring_redirect")
+_REDIRECTS = kinds("file_redirect heredoc_redirect herestring_redirect")
 _CLOSING = kinds(")")
-_BODIES = _REDIRECTS | kinds(
-    "do_group", "compound_statement", "subshell", "case_item", "test_command"
-)
+_BODIES = _REDIRECTS | kinds("do_group compound_statement subshell case_item test_command")
 _WORD_WITH_BRACE = re.compile(r"\{[^\s;|&()<>]")
-_ENDS_BODY = kinds("then", "else", "elif", "fi", "done")
-_NO_COMMAND = kinds("{", "}", "(", ")", "comment")
-_WORDS_BEFORE_BODY = kinds(
-    "for_statement", "c_style_for_statement", "case_statement", "function_definition"
-)
+_ENDS_BODY = kinds("then else elif fi done")
+_NO_COMMAND = kinds("{ } ( ) comment")
+_WORDS_BEFORE_BODY = kinds("for_statement c_style_for_statement case_statement function_definition")
 
 
 class _Bodies(_Stages):
@@ -189,38 +205,36 @@ class _Bodies(_Stages):
             self.add_misread(start, start + 1)
         elif all(child.kind_id in _NO_COMMAND for child in node.children):
             self.add_error(*node.byte_range)
-        self._open(node, level, self.gathered.control if is_arithmetic else self.gathered.subshells)
+        gathered = self.gathered
+        self._open(node, level, gathered.control if is_arithmetic else gathered.subshells)
 
-    def _open(self, node: Node, level: Level, kind: list[Span]) -> None:
+    def _open(self, node: Node, level: Level, spans: list[Span]) -> None:
         start, end = node.byte_range
-        kind.append(self.source.span(start, end))
+        self.add_span(spans, start, end)
         self.stage(level, start, end)
         inside = Level(nested=level.nested)
-        children = node.children
-        if node.kind_id in _WORDS_BEFORE_BODY:
-            self.stack.extend(
-                [
-                    (child, inside if child.kind_id in _BODIES else None)
-                    for child in reversed(children)
-                ]
-            )
-        else:
-            self.push(children, inside)
+        # `for x in a; do b; done`: a is no command, and only substitutions in it matter.
+        has_words = node.kind_id in _WORDS_BEFORE_BODY
+        for child in reversed(node.children):
+            is_word = has_words and child.kind_id not in _BODIES
+            self.stack.append((child, None if is_word else inside))
 
     def case_item(self, node: Node, level: Level) -> None:
         children = node.children
-        body = 1 + next((n for n, child in enumerate(children) if child.kind_id in _CLOSING), -1)
+        bracket = next((n for n, child in enumerate(children) if child.kind_id in _CLOSING), -1)
         level.restart()
-        self.push(children[body:], level)
-        self.push(children[:body], None)
+        self.push(children[bracket + 1 :], level)
+        self.push(children[: bracket + 1], None)
 
 
 # Redirects.
 
-_WORDS = kinds("word", "number", "string", "raw_string", "ansi_c_string", "translated_string")
-_WORDS |= kinds("concatenation", "simple_expansion", "expansion", "arithmetic_expansion", "$")
-_WORDS |= kinds("command_substitution", "process_substitution", "brace_expression")
-_SKIPPED = kinds("<<", "<<-", "file_descriptor")
+_WORDS = kinds(
+    "word number string raw_string ansi_c_string translated_string concatenation $"
+    " simple_expansion expansion arithmetic_expansion command_substitution process_substitution"
+    " brace_expression"
+)
+_SKIPPED = kinds("<< <<- file_descriptor")
 _DESCRIPTOR = kinds("file_descriptor")
 _START = kinds("heredoc_start")
 _BODY = kinds("heredoc_body")
@@ -228,81 +242,31 @@ _END = kinds("heredoc_end")
 
 
 def _read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place]]:
-    """The redirect, and the places of words behind its target that belong to the command."""
+    """Return the redirect, and the places of words behind its target: they are the command's."""
+    text = source.text
     number = operator = ""
     places: list[Place] = []
     for child in node.children:
         if child.kind_id in _DESCRIPTOR:
-            number = source.text[slice(*child.byte_range)]
+            number = text[slice(*child.byte_range)]
         elif not operator:
             operator = child.type
         else:
             places.append(child.byte_range)
     start, end = node.byte_range
+    raw = "-"
     if places:
         end = places[0][1]
-    raw = source.text[slice(*places[0])] if places else "-"
-    if source.text.startswith("<<<", start):  # put in other words
-        kind, target = RedirectKind.HERESTRING, word_value(raw)[0]
-    elif source.text.startswith("<<", start):
-        kind, target = RedirectKind.HEREDOC, word_value(raw.lstrip("<- \t"))[0]
-    else:
-        target = word_value(raw)[0]
-        kind = RedirectKind.of(number, operator, target)
+        raw = text[slice(*places[0])]
+    is_heredoc = text.startswith("<<", start)  # it was put in other words
+    is_herestring = text.startswith("<<<", start)
+    if is_heredoc and not is_herestring:
+        raw = raw.lstrip("<- \t")
+    target = word_value(raw)[0]
+    kind = RedirectKind.of(number, operator, target)
+    if is_heredoc:
+        kind = RedirectKind.HERESTRING if is_herestring else RedirectKind.HEREDOC
     return Redirect(kind, source.span(start, end), target), places[1:]
-
-
-@dataclass(slots=True)
-class _HeredocParts:
-    """A here-document or here-string taken apart.
-
-    `words` belong to the command before it, `commands` follow on its line; in `body`, which is
-    None for a here-string, bash expands. `end` is where the tree saw the delimiter again.
-    """
-
-    heredoc: Heredoc
-    redirect: Redirect
-    words: list[Node] = field(default_factory=list)
-    commands: list[Node] = field(default_factory=list)
-    body: Place | None = None
-    end: Place | None = None
-
-
-def _read_heredoc(source: Source, node: Node) -> _HeredocParts:
-    start, end = node.byte_range
-    head_end = end
-    body = (end, end)
-    start_place = (end, end)
-    words: list[Node] = []
-    commands: list[Node] = []
-    end_place = None
-    for child in node.children:
-        kind = child.kind_id
-        if kind in _START:
-            start_place = child.byte_range
-            head_end = start_place[1]
-        elif kind in _BODY:
-            body = child.byte_range
-        elif kind in _END:
-            end_place = child.byte_range
-        elif kind in _WORDS:
-            words.append(child)
-        elif kind not in _SKIPPED:
-            commands.append(child)
-    delimiter, is_quoted, _ = word_value(source.text[slice(*start_place)])
-    heredoc = Heredoc(source.span(*body), source.span(start, end), not is_quoted)
-    redirect = Redirect(RedirectKind.HEREDOC, source.span(start, head_end), delimiter)
-    in_body = None if is_quoted else body
-    return _HeredocParts(heredoc, redirect, words, commands, in_body, end_place)
-
-
-def _read_herestring(source: Source, node: Node) -> _HeredocParts:
-    start, end = node.byte_range
-    body = next((c.byte_range for c in node.children if c.kind_id in _WORDS), (end, end))
-    value, _, dynamic = word_value(source.text[slice(*body)])
-    span = source.span(start, end)
-    heredoc = Heredoc(source.span(*body), span, dynamic)
-    return _HeredocParts(heredoc, Redirect(RedirectKind.HERESTRING, span, value))
 
 
 # The walk.
@@ -323,7 +287,12 @@ class Walk(_Bodies):
     """The walk over the nodes of one source."""
 
     def __init__(
-        self, source: Source, gathered: Gathered, *, nested: bool = False, depth: int = 0
+        self,
+        source: Source,
+        gathered: Gathered,
+        *,
+        nested: bool = False,
+        depth: int = 0,
     ) -> None:
         super().__init__(source, gathered)
         self._depth = depth
@@ -356,23 +325,22 @@ class Walk(_Bodies):
         if self._has_error:  # anywhere, even where a word should be
             self.push(node.children, None)
         elif self._is_live:
-            found = [(child, None) for child in reversed(node.children) if child.child_count]
-            self.stack.extend(found)
+            self.push([child for child in node.children if child.child_count], None)
 
     def command(self, node: Node, level: Level) -> None:
-        draft = self.stage(level, *node.byte_range)
-        self.gathered.drafts.append(draft)
+        draft = self.command_stage(level, *node.byte_range)
         later: list[tuple[Node, Level | None]] = []
         words: list[Place] = []
         last = -1
-        text, is_live, is_cut_wrongly = self.text, self._is_live, self.is_odd
+        text = self.text
+        is_live = self._is_live
+        is_cut_wrongly = self.is_odd
         has_error = self._has_error
         for child in node.children:
             kind = child.kind_id
             start, end = place = child.byte_range
-            if not words and draft.assignments and self.is_next_line(draft, start):
-                draft = self.stage(level, start, draft.end)
-                self.gathered.drafts.append(draft)
+            if not words and draft.assignments and self.is_next_line(draft.assigned, start):
+                draft = self.command_stage(level, start, draft.end)
             if kind in _NOT_WORDS:
                 if kind not in _COMMENT:
                     later.append((child, level))
@@ -391,15 +359,18 @@ class Walk(_Bodies):
                 if has_error or (is_live and _MARK.search(text, start, end)):
                     later.append((child, None))
         self.stack.extend(reversed(later))
-        if is_cut_wrongly or (len(words) > 1 and text.find("\n", words[0][1], words[-1][0]) > 0):
+        if is_cut_wrongly or self._has_lines(words):
             self.add_words(level, draft, words)
         else:
             self.close_words(draft, words)
 
+    def _has_lines(self, words: Sequence[Place]) -> bool:
+        return len(words) > 1 and self.text.find("\n", words[0][1], words[-1][0]) > 0
+
     def redirected(self, node: Node, level: Level) -> None:
         children = node.children
         if children[0].kind_id in _REDIRECTS:  # no command: only redirects
-            self.gathered.drafts.append(self.stage(level, *node.byte_range))
+            self.command_stage(level, *node.byte_range)
         self.push(children, level)
 
     def operator(self, node: Node, level: Level) -> None:
@@ -412,55 +383,45 @@ class Walk(_Bodies):
                 self.add_redirect(Redirect(RedirectKind.STDERR, span, "1"), level)
             return
         if mark in ("&&", "||"):
-            self.gathered.chains.append(self.source.span(start, end))
+            self.add_span(self.gathered.chains, start, end)
         elif mark == "&":
-            self.gathered.background.append(self.source.span(start, end))
+            self.add_span(self.gathered.background, start, end)
         level.joint, level.joint_at = mark, start
 
     def test(self, node: Node, level: Level) -> None:
         """[[ ]] is syntax; [ ] is a program with words."""
         start, end = node.byte_range
-        draft = self.stage(level, start, end)
         if self.text.startswith("[[", start):
-            self.gathered.control.append(self.source.span(start, end))
+            self.stage(level, start, end)
+            self.add_span(self.gathered.control, start, end)
         else:
-            self.gathered.drafts.append(draft)
+            draft = self.command_stage(level, start, end)
             words = _RAW_WORD.finditer(self.text, start, end)
             self.add_words(level, draft, [word.span() for word in words])
         self.push_words(node)
 
     def assignments(self, node: Node, level: Level) -> None:
-        """Assignments without a command."""
+        """Visit assignments without a command."""
         nodes = [node] if node.kind_id in _ASSIGNMENT else node.children
         if not all(_NAME.match(self.text, child.start_byte) for child in nodes):
             self.command(node, level)
             return
-        draft = self.stage(level, *node.byte_range)
-        self.gathered.drafts.append(draft)
+        draft = self.command_stage(level, *node.byte_range)
         for child in nodes:
             self.add_assignment(draft, *child.byte_range)
         self.push_words(node)
 
-    def command_substitution(self, node: Node, _level: Level | None) -> None:
-        self._substitution(SubstitutionKind.COMMAND, node, Level(nested=True))
-
-    def process_substitution(self, node: Node, _level: Level | None) -> None:
-        self._substitution(SubstitutionKind.PROCESS, node, Level(nested=True))
-
-    def arithmetic(self, node: Node, _level: Level | None) -> None:
-        self._substitution(SubstitutionKind.ARITHMETIC, node, None)
-
-    def parameter(self, node: Node, _level: Level | None) -> None:
-        if self.is_odd and self.text[node.start_byte + 1 : node.end_byte][:1] in ("", " ", "\t"):
+    def substitution(self, node: Node, _level: Level | None) -> None:
+        kind = _SUBSTITUTIONS[node.kind_id]
+        start, end = node.byte_range
+        is_named = end > start + 1 and self.text[start + 1] not in " \t"
+        if kind is SubstitutionKind.PARAMETER and self.is_odd and not is_named:
             return
-        self._substitution(SubstitutionKind.PARAMETER, node, None)
-
-    def _substitution(self, kind: SubstitutionKind, node: Node, inside: Level | None) -> None:
-        self.gathered.substitutions.append((kind, self.source.span(*node.byte_range)))
-        if inside is None:
-            self.push_words(node)
+        self.gathered.substitutions.append((kind, self.source.span(start, end)))
+        if kind in (SubstitutionKind.COMMAND, SubstitutionKind.PROCESS):
+            self.push(node.children, Level(nested=True))
         else:
-            self.push(node.children, inside)
+            self.push_words(node)
 
     def file_redirect(self, node: Node, level: Level) -> None:
         redirect, words = _read_file_redirect(self.source, node)
@@ -474,36 +435,66 @@ class Walk(_Bodies):
         self.push_words(node)
 
     def heredoc(self, node: Node, level: Level) -> None:
-        parts = _read_heredoc(self.source, node)
-        if parts.end and not _LINE_END.match(self.text, parts.end[1]):
-            self.add_misread(*parts.end)
-        if _GLUED_START.match(parts.redirect.span.text):
+        start, end = node.byte_range
+        delimiter_place = body = (end, end)
+        head_end = end
+        words: list[Node] = []  # of the command before it
+        commands: list[Node] = []  # behind it on its line
+        for child in node.children:
+            kind = child.kind_id
+            if kind in _START:
+                delimiter_place = child.byte_range
+                head_end = delimiter_place[1]
+            elif kind in _BODY:
+                body = child.byte_range
+            elif kind in _WORDS:
+                words.append(child)
+            elif kind in _END:
+                if not _LINE_END.match(self.text, child.end_byte):
+                    self.add_misread(*child.byte_range)
+            elif kind not in _SKIPPED:
+                commands.append(child)
+        delimiter, is_quoted, _ = word_value(self.text[slice(*delimiter_place)])
+        redirect = Redirect(RedirectKind.HEREDOC, self.source.span(start, head_end), delimiter)
+        if _GLUED_START.match(redirect.span.text):
             self.gathered.is_glued = True
-        self._add_heredoc(parts, level)
-        self.words_after_redirect([word.byte_range for word in parts.words], level)
-        self.push(parts.commands, level)
-        self.push(parts.words, None)
-        if parts.body:
-            self.read_embedded(*parts.body)
+        self._add_heredoc(node, body, redirect, level, is_expanded=not is_quoted)
+        self.words_after_redirect([word.byte_range for word in words], level)
+        self.push(commands, level)
+        self.push(words, None)
+        if not is_quoted:
+            self.read_embedded(*body)
 
     def herestring(self, node: Node, level: Level) -> None:
-        self._add_heredoc(_read_herestring(self.source, node), level)
+        start, end = node.byte_range
+        words = (child.byte_range for child in node.children if child.kind_id in _WORDS)
+        body = next(words, (end, end))
+        value, _, is_dynamic = word_value(self.text[slice(*body)])
+        redirect = Redirect(RedirectKind.HERESTRING, self.source.span(start, end), value)
+        self._add_heredoc(node, body, redirect, level, is_expanded=is_dynamic)
         self.push_words(node)
 
-    def _add_heredoc(self, parts: _HeredocParts, level: Level) -> None:
-        self.gathered.heredocs.append(parts.heredoc)
-        self.add_redirect(parts.redirect, level)
+    def _add_heredoc(
+        self,
+        node: Node,
+        body: Place,
+        redirect: Redirect,
+        level: Level,
+        *,
+        is_expanded: bool,
+    ) -> None:
+        span = self.source.span(*node.byte_range)
+        self.gathered.heredocs.append(Heredoc(self.source.span(*body), span, is_expanded))
+        self.add_redirect(redirect, level)
 
     def read_embedded(self, start: int, end: int) -> None:
         """Read the substitutions of a stretch of text that the tree holds as plain characters."""
         for embedded in embedded_in(self.text, start, end):
             span = self.source.span(embedded.start, embedded.end)
             self.gathered.substitutions.append((embedded.kind, span))
-            if (
-                embedded.inside
-                and self._depth < _MAX_DEPTH
-                and self.gathered.embedded < _MAX_EMBEDDED
-            ):
+            may_go_on = self._depth < _MAX_DEPTH and self.gathered.embedded < _MAX_EMBEDDED
+            if embedded.inside and may_go_on:
+                # Each is parsed by itself, so their number is bounded as well as their depth.
                 self.gathered.embedded += 1
                 inner = self.source.part(*embedded.inside)
                 Walk(inner, self.gathered, nested=True, depth=self._depth + 1).run()
@@ -513,7 +504,7 @@ class Walk(_Bodies):
         if self.text[end : end + 1] in "\"'$`":  # part of the word behind it
             self._glued = end
         else:
-            self.gathered.negations.append(self.source.span(start, end))
+            self.add_span(self.gathered.negations, start, end)
 
     def _add_missing(self, node: Node) -> None:
         """Record an error for what the parser had to insert.
@@ -522,7 +513,9 @@ class Walk(_Bodies):
         """
         start, end = node.byte_range
         parent = node.parent
-        self.add_error(parent.start_byte if parent and node.type == '"' else start, end)
+        if parent and node.type == '"':
+            start = parent.start_byte
+        self.add_error(start, end)
 
     def error(self, node: Node, level: Level | None) -> None:
         self.add_error(*node.byte_range)
@@ -533,13 +526,17 @@ _RAW_WORD = compiled(
     r"""(?:[^ \t\n'"\\$`]++|'[^']*+'|"(?:[^"\\]++|\\(?s:.))*+"|\\(?s:.)|\$\([^)]*+\)"""
     r"""|\$\{[^}]*+\}|`[^`]*+`|(?s:.)(?<![ \t\n]))++"""
 )
+_KINDS_OF_SUBSTITUTION = {
+    "arithmetic_expansion": SubstitutionKind.ARITHMETIC,
+    "command_substitution": SubstitutionKind.COMMAND,
+    "expansion": SubstitutionKind.PARAMETER,
+    "process_substitution": SubstitutionKind.PROCESS,
+    "simple_expansion": SubstitutionKind.PARAMETER,
+}
+_SUBSTITUTIONS = by_kind(_KINDS_OF_SUBSTITUTION)
 _FIND: dict[str, Callable[[Walk, Node, Level | None], None]] = {
     "ERROR": Walk.error,
-    "arithmetic_expansion": Walk.arithmetic,
-    "command_substitution": Walk.command_substitution,
-    "expansion": Walk.parameter,
-    "process_substitution": Walk.process_substitution,
-    "simple_expansion": Walk.parameter,
+    **dict.fromkeys(_KINDS_OF_SUBSTITUTION, Walk.substitution),
 }
 _VISIT: dict[str, Callable[[Walk, Node, Level], None]] = {
     "!": Walk.negation,
@@ -557,12 +554,12 @@ _VISIT: dict[str, Callable[[Walk, Node, Level], None]] = {
     "variable_assignment": Walk.assignments,
     "variable_assignments": Walk.assignments,
 }
-_VISIT |= dict.fromkeys(("|", "|&", "&&", "||", ";", "&"), Walk.operator)
-_VISIT |= dict.fromkeys(("then", "do", "else", "elif", "fi", "done", "esac"), Walk.restart)
-_VISIT |= dict.fromkeys((";;", ";&", ";;&"), Walk.restart)
-_VISIT |= dict.fromkeys(("if_statement", "while_statement", "for_statement"), Walk.compound)
-_VISIT |= dict.fromkeys(
-    ("c_style_for_statement", "case_statement", "function_definition"), Walk.compound
+_VISIT |= dict.fromkeys(names("| |& && || ; &"), Walk.operator)
+_VISIT |= dict.fromkeys(names("then do else elif fi done esac ;; ;& ;;&"), Walk.restart)
+_COMPOUND = names(
+    "if_statement while_statement for_statement c_style_for_statement case_statement"
+    " function_definition"
 )
+_VISIT |= dict.fromkeys(_COMPOUND, Walk.compound)
 _ANYWHERE = by_kind(_FIND)
 _IN_LISTS = by_kind({**_FIND, **_VISIT})

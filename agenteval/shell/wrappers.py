@@ -1,19 +1,20 @@
 """Programs that run what their arguments say: where the inner command begins, or its text.
 
-A table names the options and operands before the inner command; shells, interpreters, `env` and
-`find` have a reader each. A rule that allows a wrapper is judged by what stands inside, so where
-two readings are possible, both count.
+`programs.toml` names the options and operands before the inner command; shells, interpreters,
+`env` and `find` have a reader each. A rule that allows a wrapper is judged by what stands inside,
+so where two readings are possible, both count.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
-from agenteval.shell.gate import new
+from agenteval.lazily import read_table
+from agenteval.shell.gate import names
 
 MAX_WRAPPED = 8  # wrappers and nested shells inside each other that are seen through
+SHELLS = names("ash bash csh dash fish ksh mksh rbash sh tcsh yash zsh")
 _Argv = Sequence[str]
 
 
@@ -25,105 +26,91 @@ class Inside(NamedTuple):
     is_text: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Prefix:
-    """A program that runs the command behind its own options and operands."""
+class _Prefix(NamedTuple):
+    """A program that runs the command behind its own options; `programs.toml` has its fields."""
 
-    valued: frozenset[str] = frozenset()  # options whose value is the next word
+    valued: str = ""
     operands: int = 0
     assignments: bool = False
-    is_text: bool = False  # it hands what follows to a shell
-    asks: frozenset[str] = frozenset()  # options with which it only asks about a command
+    is_text: bool = False
+    asks: str = ""
 
 
-def _prefix(valued: str = "", operands: int = 0, asks: str = "", **flags: bool) -> _Prefix:
-    return _Prefix(frozenset(valued.split()), operands, asks=frozenset(asks.split()), **flags)
-
-
-_PLAIN = _prefix()
-_ENV = _prefix("-u --unset -C --chdir", assignments=True)
-_PREFIXES = {
-    "timeout": _prefix("-k --kill-after -s --signal", 1),
-    "nice": _prefix("-n --adjustment"),
-    "ionice": _prefix("-c --class -n --classdata"),
-    "stdbuf": _prefix("-i --input -o --output -e --error"),
-    "time": _prefix("-f --format -o --output"),
-    "taskset": _prefix("", 1),
-    "flock": _prefix("-w --timeout -E", 1),
-    "sudo": _prefix("-u --user -g --group -h --host -p -C -D -R -T -r -t -U", assignments=True),
-    "doas": _prefix("-u -C"),
-    "xargs": _prefix("-n -P -I -L -d -E -s -a --max-args --max-procs --delimiter --arg-file"),
-    "command": _prefix(asks="-v -V"),
-    "exec": _prefix("-a"),
-    "strace": _prefix("-e -o -s -p -u"),
-    "watch": _prefix("-n --interval", is_text=True),
-    "ssh": _prefix("-p -i -l -o -F -J -L -R -D -b -c -E -e -I -m -O -Q -S -W -w", 1, is_text=True),
-    "eval": _prefix(is_text=True),
-    "npx": _prefix("-p --package"),
-    "uvx": _prefix("--from --with -p --python"),
-}  # fmt: skip
-_PREFIXES |= dict.fromkeys(("nohup", "setsid", "builtin", "coproc", "chronic", "unbuffer"), _PLAIN)
-_RUNNERS = {
-    "uv": _prefix(
-        "--with --with-requirements --with-editable -p --python --extra --group --only-group "
-        "--project --directory --env-file --index --index-url --default-index --package"
-    ),
-    **dict.fromkeys(("poetry", "pipenv", "pdm", "rye", "hatch", "pipx"), _PLAIN),
-    "conda": _prefix("-n --name -p --prefix"),
-}
-SHELLS = {
-    "bash", "rbash", "sh", "dash", "zsh", "ksh", "mksh", "yash", "ash", "fish", "csh", "tcsh",
-}  # fmt: skip
 _BASH_LONG = re.compile(
     "debug(?:ger)?|dump-(?:po-)?strings|help|init-file|login|no(?:editing|profile|rc)|posix"
     "|pretty-print|rcfile|restricted|verbose|version"
 )
-_FISH_LONG = {"--command": "c", "--init-command": "C", "--debug": "d", "--debug-output": "o"}
-_FISH_LONG |= {"--debug-stack-frames": "D", "--features": "f", "--profile": "p"}
-_FISH_LONG |= {"--profile-startup": "p"}
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*\Z")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_FIND_EXEC = {"-exec", "-execdir", "-ok", "-okdir"}
+_FIND_EXEC = names("-exec -execdir -ok -okdir")
 
 
-def program_name(word: str) -> str:
-    return word.rpartition("/")[2]
+@lru_cache(maxsize=1024)
+def base_name(program: str) -> str:
+    """Return the program without its folder: /usr/bin/ls is ls."""
+    return program.rpartition("/")[2]
+
+
+@cache
+def program_table() -> Mapping[str, Any]:
+    """Return `programs.toml`."""
+    return read_table("agenteval.shell", "programs.toml")
+
+
+def rows_by_program(name: str) -> dict[str, Mapping[str, Any]]:
+    """Return a part of `programs.toml` in which programs that are alike share a row."""
+    by_program: dict[str, Mapping[str, Any]] = {}
+    for programs, row in program_table()[name].items():
+        by_program |= dict.fromkeys(programs.split(), row)
+    return by_program
+
+
+@cache
+def _prefixes(name: str) -> Mapping[str, _Prefix]:
+    return {program: _Prefix(**row) for program, row in rows_by_program(name).items()}
 
 
 @lru_cache(maxsize=1024)
 def is_wrapper(program: str) -> bool:
-    name = program_name(program)
-    return name in _READERS or name in _PREFIXES or _PYTHON.match(name) is not None
+    name = base_name(program)
+    if name in _READERS or _PYTHON.match(name):
+        return True
+    return name in _prefixes("prefixes") or name in _prefixes("runners")
 
 
 @lru_cache(maxsize=1024)
 def is_prefix(program: str) -> bool:
     """Return True if a wrapper runs what stands behind words of its own: timeout, env, xargs."""
-    name = program_name(program)
-    return name in _PREFIXES or name == "env"
+    name = base_name(program)
+    return name in _prefixes("prefixes") or name == "env"
 
 
 def unwrap(argv: _Argv) -> list[Inside]:
     """Return what a command runs besides itself, one level deep."""
-    name = program_name(argv[0])
-    if see_through := _READERS.get(name):
-        return see_through(argv)
-    if prefix := _PREFIXES.get(name):
+    name = base_name(argv[0])
+    if reader := _READERS.get(name):
+        return reader(argv)
+    if prefix := _prefixes("prefixes").get(name):
         return _behind(argv, prefix, 1)
-    return _python(argv) if _PYTHON.match(name) else []
+    if runner := _prefixes("runners").get(name):
+        return _behind_run(argv, runner)
+    return _behind_python(argv, 1) if _PYTHON.match(name) else []
 
 
 def _behind(argv: _Argv, prefix: _Prefix, at: int) -> list[Inside]:
-    at = _skip_options(argv, prefix.valued, at)
-    if prefix.asks and not prefix.asks.isdisjoint(argv[1:at]):
+    at = _skip_options(argv, prefix, at)
+    if not names(prefix.asks).isdisjoint(argv[1:at]):
         return []
     while prefix.assignments and at < len(argv) and _ASSIGNMENT.match(argv[at]):
         at += 1
     at += prefix.operands
-    return [new(Inside, (at, len(argv), prefix.is_text))] if at < len(argv) else []
+    if at >= len(argv):
+        return []
+    return [Inside(at, len(argv), prefix.is_text)]
 
 
-def _skip_options(argv: _Argv, valued: frozenset[str], at: int) -> int:
+def _skip_options(argv: _Argv, prefix: _Prefix, at: int) -> int:
+    valued = names(prefix.valued)
     while at < len(argv) and argv[at].startswith("-"):
         if argv[at] == "--":
             return at + 1
@@ -131,8 +118,8 @@ def _skip_options(argv: _Argv, valued: frozenset[str], at: int) -> int:
     return min(at, len(argv))  # the value of the last option may be missing
 
 
-def _shell(argv: _Argv) -> list[Inside]:
-    """The text stands behind the options, which not all shells read alike: both readings count."""
+def _behind_shell(argv: _Argv) -> list[Inside]:
+    """Return the text behind the options, which not all shells read alike: both readings count."""
     places = [at for at in operands_of_shell(argv) if at < len(argv)]
     return [Inside(at, at + 1, is_text=True) for at in places if has_letter(argv[1:at], "c")]
 
@@ -149,28 +136,42 @@ def operands_of_shell(argv: _Argv) -> list[int]:
 
 def _operand_of_bash(argv: _Argv) -> int:
     """Each o and O of a cluster takes a word behind it. Long options stand before all others."""
-    at, may_be_long = 1, True
-    while at < len(argv) and (word := argv[at])[:1] in ("-", "+") and word:
+    at = 1
+    may_be_long = True
+    while _is_option(argv, at):
+        word = argv[at]
         if word in ("-", "--"):
             return at + 1
-        name = word[2:] if word[:2] == "--" else word[1:]
-        is_long = may_be_long and word[0] == "-" and _BASH_LONG.fullmatch(name) is not None
-        may_be_long = is_long
-        if is_long:
-            at += 2 if name in ("rcfile", "init-file") else 1
-        else:
-            at += 1 + (word.count("o") + word.count("O") if word[:2] != "--" else 0)
+        has_dashes = word.startswith("--")
+        name = word[2:] if has_dashes else word[1:]
+        may_be_long = may_be_long and word[0] == "-" and bool(_BASH_LONG.fullmatch(name))
+        if may_be_long:
+            at += name in ("rcfile", "init-file")
+        elif not has_dashes:
+            # In -oOc the next word is the value of o, and the one behind it that of O.
+            at += word.count("o") + word.count("O")
+        at += 1
     return min(at, len(argv))
 
 
 def _operand_of_any(argv: _Argv) -> int:
     at = 1
-    while at < len(argv) and argv[at][:1] in ("-", "+") and argv[at]:
-        at += 2 if argv[at] in ("--rcfile", "--init-file") or argv[at][-1] in "oO" else 1
+    while _is_option(argv, at):
+        # Only the last letter of a cluster can take the next word.
+        takes_next = argv[at] in ("--rcfile", "--init-file") or argv[at][-1] in "oO"
+        at += 2 if takes_next else 1
     return min(at, len(argv))
 
 
-def option_values(argv: _Argv, valued: str, long: Mapping[str, str]) -> list[tuple[str, int, str]]:
+def _is_option(argv: _Argv, at: int) -> bool:
+    return at < len(argv) and argv[at].startswith(("-", "+"))
+
+
+def option_values(
+    argv: _Argv,
+    valued: str,
+    long: Mapping[str, str],
+) -> list[tuple[str, int, str]]:
     """Return the letter of each option with a value, the position of its word, and the value.
 
     `long` maps long options, which may be cut short, to their letters.
@@ -197,18 +198,20 @@ def option_values(argv: _Argv, valued: str, long: Mapping[str, str]) -> list[tup
 
 
 def fish_values(argv: _Argv) -> list[tuple[str, int, str]]:
-    return option_values(argv, "cCdDfop", _FISH_LONG)
+    """Return the values of fish's options, as `option_values` does."""
+    return option_values(argv, "cCdDfop", program_table()["fish_options"])
 
 
-def _fish(argv: _Argv) -> list[Inside]:
-    """The texts that are words of their own."""
-    values = fish_values(argv)
-    apart = [at for letter, at, value in values if letter in "cC" and argv[at] == value]
-    more = [Inside(at, at + 1, is_text=True) for at in apart]
-    return list(dict.fromkeys((*_shell(argv), *more)))
+def _behind_fish(argv: _Argv) -> list[Inside]:
+    """Return the texts that are words of their own."""
+    inside = _behind_shell(argv)
+    for letter, at, value in fish_values(argv):
+        if letter in "cC" and argv[at] == value:
+            inside.append(Inside(at, at + 1, is_text=True))
+    return list(dict.fromkeys(inside))
 
 
-def _find(argv: _Argv) -> list[Inside]:
+def _behind_find(argv: _Argv) -> list[Inside]:
     inside: list[Inside] = []
     start = 0
     for number, word in enumerate(argv):
@@ -221,29 +224,29 @@ def _find(argv: _Argv) -> list[Inside]:
     return inside
 
 
-def _python(argv: _Argv, at: int = 1) -> list[Inside]:
+def _behind_python(argv: _Argv, at: int) -> list[Inside]:
     while at < len(argv) and argv[at].startswith("-"):
         option = argv[at]
         if option == "-m" and at + 1 < len(argv):
             return [Inside(at + 1, len(argv))]
-        if option[:2] in ("-c", "-m"):
+        # Code in a word, or a module in the same word: neither is a command.
+        if option.startswith(("-c", "-m")):
             return []
         at += 2 if option in ("-W", "-X") else 1
     return []
 
 
-def _runner(argv: _Argv) -> list[Inside]:
-    """`uv run x`, with options before and behind `run`."""
-    prefix = _RUNNERS[program_name(argv[0])]
-    at = _skip_options(argv, prefix.valued, 1)
+def _behind_run(argv: _Argv, runner: _Prefix) -> list[Inside]:
+    """Return what `uv run x` runs, with options before and behind `run`."""
+    at = _skip_options(argv, runner, 1)
     if at == len(argv) or argv[at] != "run":
         return []
     if any(word in ("-m", "--module") for word in argv[at : at + 2]):
-        return _python(argv, at + 1)
-    return _behind(argv, prefix, at + 1)
+        return _behind_python(argv, at + 1)
+    return _behind(argv, runner, at + 1)
 
 
-def _env(argv: _Argv) -> list[Inside]:
+def _behind_env(argv: _Argv) -> list[Inside]:
     at = 1
     while at + 1 < len(argv) and argv[at].startswith("-"):
         if argv[at] in ("-S", "--split-string"):
@@ -252,9 +255,13 @@ def _env(argv: _Argv) -> list[Inside]:
     return _behind(argv, _ENV, 1)
 
 
-_READERS: dict[str, Callable[[_Argv], list[Inside]]] = {"env": _env, "find": _find}
-_READERS |= dict.fromkeys(SHELLS, _shell) | dict.fromkeys(_RUNNERS, _runner)
-_READERS["fish"] = _fish
+_ENV = _Prefix("-u --unset -C --chdir", assignments=True)
+_READERS: dict[str, Callable[[_Argv], list[Inside]]] = {
+    "env": _behind_env,
+    "find": _behind_find,
+    **dict.fromkeys(SHELLS, _behind_shell),
+    "fish": _behind_fish,
+}
 
 
 def passes_arguments(via: Sequence[str], argv: Sequence[str]) -> bool:

@@ -19,8 +19,7 @@ import tomli_w
 from agenteval.classes.catalogue import article_row, failure_classes, malformed_page, page
 from agenteval.classes.failure_class import FailureClass
 from agenteval.classes.judge import deny, judge_many
-from agenteval.classes.malformed import KINDS
-from agenteval.classes.malformed_arguments import MalformedKind
+from agenteval.classes.malformed import KINDS, MalformedKind
 from agenteval.config.allowlists import REST, load_any, policy_warnings
 from agenteval.config.trust import roots
 from agenteval.dialects import registry

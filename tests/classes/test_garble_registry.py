@@ -2,8 +2,7 @@
 
 import pytest
 
-from agenteval.classes.malformed import malformed_in
-from agenteval.classes.malformed_arguments import parsed
+from agenteval.classes.malformed import malformed_in, read_arguments
 from agenteval.trial.call import Asked, Received, ReceivedCall
 
 LIMIT = 262_144
@@ -19,7 +18,7 @@ LIMIT = 262_144
     ],
 )
 def test_arguments_are_a_json_object_of_a_bounded_length(raw, expected) -> None:
-    assert parsed(raw) == expected
+    assert read_arguments(raw) == expected
 
 
 def test_each_call_is_held_against_the_schema_of_its_own_offer() -> None:

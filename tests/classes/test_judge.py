@@ -83,44 +83,12 @@ def test_any_text_in_single_quotes_is_allowed_as_an_argument(text: str) -> None:
     assert judge(bash(f"uv run scripts/notes.py add {quoted}"), DEMO).allowed
 
 
-OPERATORS = [
-    "|",
-    "||",
-    "&&",
-    ";",
-    "&",
-    ">",
-    ">>",
-    "<",
-    "2>&1",
-    "<<EOF",
-    "<<<",
-    "$(x)",
-    "`x`",
-    "(",
-    ")",
-]
-OPERATORS += [
-    "{",
-    "}",
-    "\n",
-    "#",
-    "*",
-    "?",
-    "~",
-    "!",
-    "[[",
-    "$x",
-    "${x}",
-    "A=1",
-    "if",
-    "for",
-    "&>",
-    "\\",
-]
+OPERATORS = (
+    "| || && ; & > >> < 2>&1 <<EOF <<< $(x) `x` ( ) { } # * ? ~ ! [[ $x ${x} A=1 if for &> \\"
+)
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", [*OPERATORS.split(), "\n"])
 @pytest.mark.parametrize("quote", ["'{}'", "'a {} b'", '"{}"'])
 def test_quoting_an_operator_never_makes_a_call_denied(operator: str, quote: str) -> None:
     if quote.startswith('"'):
@@ -129,17 +97,7 @@ def test_quoting_an_operator_never_makes_a_call_denied(operator: str, quote: str
         assert judge(bash(start + quote.format(operator)), DEMO).allowed
 
 
-RULES = [
-    "git *",
-    "ls",
-    "uv run *",
-    "uv run scripts/notes.py *",
-    "echo *",
-    "rm -rf *",
-    "x",
-    "* x",
-    "git status",
-]
+RULES = ["git *", "ls", "uv run *", "uv run scripts/notes.py *", "echo *", "rm -rf *", "x", "* x"]
 
 
 @settings(max_examples=150, deadline=None)
@@ -178,12 +136,15 @@ def primary(call: ToolCall, policy: Policy, world: World | None = None) -> str:
     return found.failure_class if found else "allowed"
 
 
-def test_a_construct_that_the_policy_names_is_no_failure_class(tmp_path: Path) -> None:
-    file = tmp_path / "p.toml"
-    file.write_text('bash = { allow = ["ls"], constructs = ["pipe", "stderr-redirect"] }')
-    policy = load_policy(str(file), roots=[])
+def test_a_construct_that_the_policy_names_is_no_failure_class() -> None:
+    policy = of_ls(Construct.PIPE, Construct.STDERR_REDIRECT)
     found = [each.failure_class for each in judge(bash("ls 2>&1 | head && ls"), policy).findings]
     assert found == ["shell-chain", "bare-binary"]
+
+
+def of_ls(*constructs: Construct) -> Policy:
+    rules = BashRules([CommandPattern.parse("ls")], constructs=constructs)
+    return Policy("p", bash=rules, tools={"bash": ToolRule("bash")})
 
 
 @pytest.mark.parametrize(
@@ -276,12 +237,6 @@ def test_a_hint_is_about_what_the_command_does(command: str, first: str, hint: s
     assert (found.failure_class, found.hint[: len(hint)]) == (first, hint)
 
 
-def test_a_script_that_only_bash_knows_the_name_of_may_be_there() -> None:
-    found = judge(bash('node "$f"'), DEMO).primary
-    assert found
-    assert found.failure_class == "unlisted-script"
-
-
 def test_a_large_input_is_judged_in_time_linear_in_its_length() -> None:
     for text in (
         "ls " + "x " * 50_000,
@@ -320,11 +275,6 @@ def test_a_character_that_the_parser_has_no_table_for_does_no_harm(text: str) ->
         assert not judge(bash(text), DEMO).allowed
 
 
-def test_a_pipe_inside_a_substitution_is_not_the_first_thing_wrong() -> None:
-    found = judge(bash('uv run scripts/notes.py add "$(ls | head)"'), DEMO).findings
-    assert [each.failure_class for each in found][:1] == ["command-substitution"]
-
-
 @pytest.mark.parametrize(
     ("command", "first"),
     [
@@ -335,6 +285,8 @@ def test_a_pipe_inside_a_substitution_is_not_the_first_thing_wrong() -> None:
         ("bash -c 'ls | head'", "nested-shell"),
         ("env python -c x", "wrapper-prefix"),
         ("ssh host rm x", "bare-binary"),
+        ('node "$f"', "unlisted-script"),  # only bash knows its name: it may be there
+        ('uv run scripts/notes.py add "$(ls | head)"', "command-substitution"),
     ],
 )
 def test_what_a_command_holds_is_seen_without_operators_too(command: str, first: str) -> None:
@@ -346,9 +298,8 @@ def test_what_a_command_holds_is_seen_without_operators_too(command: str, first:
     ["uv run scripts/notes.py show $(ls; pwd)", "for f in a b; do ls $f; pwd; done"],
 )
 def test_a_chain_inside_something_else_is_not_a_chain_of_the_call(command: str) -> None:
-    call = ToolCall("", "bash", "", {"command": command})
-    verdict = judge(call, DEMO)
-    assert "shell-chain" not in [finding.failure_class for finding in verdict.findings]
+    findings = judge(bash(command), DEMO).findings
+    assert "shell-chain" not in [finding.failure_class for finding in findings]
 
 
 @pytest.mark.parametrize(
@@ -455,23 +406,11 @@ def test_the_hint_of_a_syntax_error_names_what_is_open(command: str, hint: str) 
     "command",
     [
         *("echo <>", "A=1 >", "(ls; }", "fi >f", "while :; do ls; done | fi", "ls ;& x"),
-        *(
-            "{(ls}",
-            "f() for i in a; ls; done",
-            "cat <<''; )\n\n",
-            "cat <<E; )\nE",
-            "echo $(( )",
-            "$(; )",
-            "if a; then b; fi \\\n  done",
-            '{ "a": { "b": 5 } }',
-            "uv run scripts/notes.py show <note>\nuv run scripts/notes.py list",
-            "cat <<'E' >\nf\nx\nE",
-            'uv run scripts/notes.py list\nuv run scripts/notes.py add "milk',
-            "for x in a; do\n  # nothing yet\ndone",
-            "f() { }",
-            "ls *.@(py|js)",
-        ),
-        "done " * 9999,
+        *("{(ls}", "f() for i in a; ls; done", "cat <<''; )\n\n", "cat <<E; )\nE", "echo $(( )"),
+        *("$(; )", "if a; then b; fi \\\n  done", '{ "a": { "b": 5 } }', "f() { }", "done " * 9999),
+        *("cat <<'E' >\nf\nx\nE", "for x in a; do\n  # nothing yet\ndone", "ls *.@(py|js)"),
+        "uv run scripts/notes.py show <note>\nuv run scripts/notes.py list",
+        'uv run scripts/notes.py list\nuv run scripts/notes.py add "milk',
     ],
 )
 def test_what_bash_cannot_parse_is_a_syntax_error_however_it_is_mended(command: str) -> None:
@@ -501,8 +440,8 @@ def test_what_bash_cannot_parse_is_a_syntax_error_however_it_is_mended(command: 
 def test_what_is_shown_is_the_text_as_the_model_wrote_it(command: str, shown: str) -> None:
     found = judge(bash(command), DEMO).primary
     assert found
-    assert found.evidence.text == shown
-    assert command[found.evidence.start : found.evidence.end] == shown
+    start, end, text = found.evidence
+    assert (text, command[start:end]) == (shown, shown)
 
 
 @pytest.mark.parametrize("command", ['a | b | c)m g "x"', ";;<Qa[$1]%=", "cat <<'EOF' > tes"])
@@ -516,10 +455,8 @@ def test_every_finding_shows_something(command: str, constructs: tuple[Construct
     assert shown
 
 
-def test_a_last_semicolon_is_no_chain_where_the_policy_splits_commands(tmp_path: Path) -> None:
-    file = tmp_path / "p.toml"
-    file.write_text('bash = { allow = ["ls"], constructs = ["pipe"] }')
-    policy = load_policy(str(file), roots=[])
+def test_a_last_semicolon_is_no_chain_where_the_policy_splits_commands() -> None:
+    policy = of_ls(Construct.PIPE)
     assert primary(bash("ls ;"), policy) == "allowed"
     assert primary(bash("rm x ;"), policy) == "bare-binary"
 

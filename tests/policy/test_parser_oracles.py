@@ -12,6 +12,7 @@ import random
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,15 @@ OPTIONS = (
     Argument("--quiet", Kind.FLAG, aliases=("-q",)),
     Argument("--long-one", Kind.FLAG),
 )
+# click and getopt have no such options.
+MANY = (
+    Argument("--maybe", fewest=0),
+    Argument("--tags", most=None),
+    Argument("--any", Kind.INT, fewest=0, most=None),
+    Argument("-long"),
+    Argument("-lot", Kind.INT),
+    Argument("-1", Kind.FLAG),
+)
 PLACES = (
     (),
     (Argument("a"),),
@@ -49,23 +59,20 @@ PLAIN = """
 --ratio --ratio=1e3 --format --format=csv --format=xml --form json csv --pair --pair=a -p
 --tag --tag=1 --tag=x --verbose --verbose=1 --ver -v -vq -qv -vqn5 -vx -q --quiet --long-one
 --long --nope --nope=1 -x - -- -5 -.5 5 7 x y --help -h list add --json --csv + ++x /x
--= -=x --= --=x ---v -n= -v=
+-= -=x --= --=x ---v -n= -v= --maybe --maybe=x --tags --tags=a --any --any=5 -long -lon -lo -lot
+-long=3 -lo5 -1 -5x 1_0
 """
-WORDS = [*PLAIN.split(), "", "a b", "--sql=a b", "-x y"]
+WORDS = [*PLAIN.split(), "", "a b", "--sql=a b", "-x y", "--no such", "- x"]
 
 
-def drawn(rng: random.Random) -> tuple[list[Argument], tuple[Argument, ...], bool]:
+def drawn(rng: random.Random, parser: Parser) -> tuple[list[Argument], tuple[Argument, ...], bool]:
     """Options, each required or not, positionals, and whether there are sub-commands."""
-    few = rng.sample(OPTIONS, rng.randrange(5))
-    options = [
-        _but(each, required=rng.random() < 0.2 and each.kind is not Kind.FLAG) for each in few
-    ]
+    is_argparse = parser is Parser.ARGPARSE
+    options = []
+    for each in rng.sample((*OPTIONS, *MANY) if is_argparse else OPTIONS, rng.randrange(5)):
+        may_be_required = is_argparse or each.kind is not Kind.FLAG
+        options.append(replace(each, required=may_be_required and rng.random() < 0.2))
     return options, rng.choice(PLACES), rng.random() < 0.3
-
-
-def _but(argument: Argument, **changes: Any) -> Argument:
-    fields = {name: getattr(argument, name) for name in Argument.__slots__}
-    return Argument(**(fields | changes))
 
 
 def words(rng: random.Random, options: Sequence[Argument], places: Sequence[Argument]) -> list[str]:
@@ -129,7 +136,9 @@ def argparse_of(
     for option in options:
         owner = grouped.get(option.name, made)
         if option.kind is Kind.FLAG:
-            owner.add_argument(option.name, *option.aliases, action="store_true")
+            owner.add_argument(
+                option.name, *option.aliases, action="store_true", required=option.required
+            )
         else:
             owner.add_argument(
                 option.name, *option.aliases, required=option.required, **_typed(option)
@@ -250,7 +259,7 @@ def differences(parser: Parser, lines: int, seed: int = 0) -> list[tuple[object,
     rng = random.Random(seed)
     found: list[tuple[object, ...]] = []
     for _ in range(lines // 8):
-        options, places, deep = drawn(rng)
+        options, places, deep = drawn(rng, parser)
         options, places, deep, accepts = _fitting(parser, options, places, deep)
         line = line_of(parser, options, places, deep=deep)
         for _ in range(8):
@@ -316,7 +325,10 @@ def test_each_parser_takes_the_lines_that_we_take(parser: Parser) -> None:
 
 GROUPS = (OneOf(("--a", "--b"), required=True), OneOf(("--c", "-d")))
 FLAGS = [Argument(name, Kind.FLAG) for name in ("--a", "--b", "--c", "-d")]
-FLAG_WORDS = ("--a", "--b", "--c", "-d", "--aa", "x", "--n=5", "--nu=5", "+x", "+x=3", "++help")
+FLAG_WORDS = """
+--a --b --c -d --aa x --n=5 --nu=5 +x +x=3 ++help -lon -lo -lot -l -l1 -l1=x -long=3 -lo5 v -v
+-vqn5 -vqnx -vx -qn 5
+"""
 
 
 FULL = {"abbreviations": False}, {"allow_abbrev": False}
@@ -334,14 +346,17 @@ REST = Argument("rest", fewest=0, most=None, is_rest=True)
         ([Argument("++num"), Argument("+x")], (), *PLUS),
         (FLAGS, (Argument("p"), REST), {}, {}),
         (FLAGS, (Argument("p"),), {"helps": ()}, {"add_help": False}),
+        ([replace(FLAGS[0], required=True), *FLAGS[1:3]], (), {}, {}),
+        ([Argument("-long"), Argument("-lot", Kind.INT), Argument("-l1", Kind.FLAG)], (), {}, {}),
+        ([OPTIONS[0], *OPTIONS[6:8]], (), {}, {}),  # letters that may stand in one word
     ],
 )
 def test_what_argparse_can_be_told_is_read_alike(options, places, more, settings) -> None:
     rng = random.Random(5)
     line = CommandLine.of(options, places, **more)
     accepts = argparse_of(options, places, deep=False, groups=more.get("groups", ()), **settings)
-    for _ in range(LINES):
-        argv = rng.choices(FLAG_WORDS, k=rng.randrange(4))
+    for _ in range(4 * LINES):
+        argv = rng.choices(FLAG_WORDS.split(), k=rng.randrange(4))
         if "++help" in argv[1:]:  # it forgives what stands before it
             continue
         ours = misuse(line, argv, 0, dynamic=(), root="/w")
@@ -433,6 +448,91 @@ def test_an_option_may_be_for_once_only() -> None:
     found = misuse(line, ["--a", "--a"], 0, dynamic=(), root="/w")
     assert found
     assert found.hint == "--a may be given once only"
+
+
+# What argparse does, by tables.
+
+
+def option(name: str, kind: Kind = Kind.STR, **more: object) -> Argument:
+    return Argument(name, kind, repeatable=True, **more)  # type: ignore[arg-type]
+
+
+FLAT = CommandLine.of(
+    [
+        option("--limit", Kind.INT, aliases=("-n",)),
+        option("--like", aliases=("-l",)),
+        option("--verbose", Kind.FLAG, aliases=("-v",)),
+        option("--quiet", Kind.FLAG, aliases=("-q",)),
+        option("--ratio", Kind.FLOAT),
+        option("--format", choices=("json", "csv")),
+        option("--tags", fewest=1, most=None),
+        option("--pair", fewest=2, most=2),
+    ],
+    (Argument("name"), Argument("rest", most=None)),
+)
+REQUIRED = CommandLine.of([option("--sql", required=True), option("--dry", Kind.FLAG)])
+DEEP = CommandLine.of(
+    [option("--db")],
+    (),
+    {
+        "list": CommandLine.of([option("--limit", Kind.INT)]),
+        "add": CommandLine.of([option("--tag")], (Argument("text"), Argument("count", Kind.INT))),
+    },
+)
+LOOSE = CommandLine.of(
+    [],
+    (Argument("words", most=None),),
+    {"add": CommandLine.of([], (Argument("a", fewest=0, most=None), Argument("b")))},
+)
+SPLIT = CommandLine.of([option("-v", Kind.FLAG)], (Argument("a"), Argument("b", fewest=0)))
+
+
+def test_help_ends_the_reading() -> None:
+    assert misuse(DEEP, ["add", "--help", "anything", "--nope"], 0, dynamic=(), root="/w") is None
+    assert misuse(REQUIRED, ["-h"], 0, dynamic=(), root="/w") is None
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--", "-x"],
+        ["a", "--", "--limit", "b"],
+        ["a", "b", "-v", "--"],
+        ["-n", "--", "5"],
+        ["-n5", "--", "-v"],
+        ["--"],
+    ],
+)
+def test_two_dashes_end_the_options_as_in_argparse(argv: list[str]) -> None:
+    options = list(FLAT.options.values())[2:]
+    accepts = argparse_of(list(dict.fromkeys(options)), FLAT.positionals, deep=False)
+    line = CommandLine.of(options, FLAT.positionals)
+    assert (misuse(line, argv, 0, dynamic=(), root="/w") is None) == accepts(argv)
+
+
+@pytest.mark.parametrize(
+    ("line", "argv", "hint"),
+    [
+        (FLAT, ["a", "--", "b", "--"], "-- may be given once only"),
+        (DEEP, ["--", "list"], "-- may not stand before a sub-command"),
+        (REQUIRED, ["--sql=x", "--"], "nothing is left that could follow --"),
+        (FLAT, ["a", "b", "--pair=x"], "--pair needs its values as words of their own"),
+        (FLAT, ["-v", "a"], "rest is missing"),
+        (SPLIT, ["a", "b", "c"], "'c' is one word too many"),
+        (CommandLine.of([], (Argument("pair", fewest=2, most=2),)), ["a"], "pair is missing"),
+        (LOOSE, ["x", "add", "b"], "words must be one word, as a sub-command follows"),
+    ],
+)
+def test_what_does_not_fit_is_told_with_its_cure(
+    line: CommandLine, argv: list[str], hint: str
+) -> None:
+    found = misuse(line, argv, 0, dynamic=(), root="/w")
+    assert found
+    assert found.hint == hint
+
+
+def test_words_before_the_script_do_not_count() -> None:
+    assert misuse(DEEP, ["x*", "list"], 1, dynamic={0}, root="/w") is None
 
 
 if __name__ == "__main__":

@@ -1,17 +1,21 @@
 import re
 
 import pytest
-from clocks import processor_seconds
+from clocks import processor_seconds, steps
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agenteval.policy.command_lines import (
+    Argument,
+    CommandLine,
     CommandPattern,
+    Kind,
     PathRules,
     WordPattern,
     normalise,
     path_regex,
 )
+from agenteval.policy.parsers import misuse
 
 
 @pytest.mark.parametrize(
@@ -186,3 +190,15 @@ def test_no_path_takes_long(glob: str, path: str) -> None:
 def test_no_path_takes_long_to_normalise(part: str) -> None:
     path = part * (4096 // len(part))
     assert processor_seconds(lambda: normalise(path, "/w"), enough=0.5) < 0.5
+
+
+def test_a_long_cluster_of_flags_is_read_in_linear_time() -> None:
+    flags = [Argument("-v", Kind.FLAG, repeatable=True), Argument("-q", Kind.FLAG, repeatable=True)]
+    line = CommandLine.of(flags)
+
+    def read(number: int) -> int:
+        argv = ["-" + "vq" * number]
+        assert misuse(line, argv, 0, dynamic=(), root="/w") is None
+        return steps(lambda: misuse(line, argv, 0, dynamic=(), root="/w"))
+
+    assert read(8_000) < 5 * read(2_000)

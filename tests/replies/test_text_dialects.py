@@ -7,8 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from agenteval.replies.text_calls import DIALECTS, LONGEST, calls_left, read_calls
-from agenteval.replies.text_families import fences, kinds, typed
+from agenteval.replies.text_calls import (
+    DIALECTS,
+    LONGEST,
+    calls_left,
+    fences,
+    kinds,
+    read_calls,
+    typed,
+)
 
 SCHEMAS = {
     "bash": {"type": "object", "properties": {"command": {"type": "string"}}},

@@ -6,7 +6,9 @@ import pytest
 
 from agenteval.shell.facts import RedirectKind, ShellFacts, Source, SubstitutionKind
 from agenteval.shell.reader import read_facts
-from agenteval.shell.wrappers import _PREFIXES, _READERS, _RUNNERS, unwrap
+from agenteval.shell.wrappers import _READERS, program_table, rows_by_program, unwrap
+
+_ROWS = rows_by_program("prefixes")
 
 
 def told(facts: ShellFacts) -> dict[str, list[str]]:
@@ -201,10 +203,10 @@ def test_a_nested_text_is_placed_in_the_outer_one_when_it_stands_there_as_it_is(
     ]
 
 
-@pytest.mark.parametrize("program", sorted({*_READERS, *_PREFIXES, "python3"}))
+@pytest.mark.parametrize("program", sorted({*_READERS, *_ROWS, "python3"}))
 def test_an_option_of_a_wrapper_may_lack_its_value_wherever_the_command_ends(program: str):
-    options = sorted({option for prefix in _RUNNERS.values() for option in prefix.valued})
-    options += sorted({option for prefix in _PREFIXES.values() for option in prefix.valued})
+    rows = [*_ROWS.values(), *program_table()["runners"].values()]
+    options = sorted({option for row in rows for option in row.get("valued", "").split()})
     for words in product((program,), ("", "run", "-c", "-exec"), (*options, "-m", "--rcfile")):
         argv = [word for word in words if word]
         assert all(one.start <= one.stop <= len(argv) for one in unwrap(argv)), argv

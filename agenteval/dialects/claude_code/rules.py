@@ -14,7 +14,7 @@ from itertools import islice
 from agenteval.dialects.claude_code.reading import Command, Word, Words
 from agenteval.dialects.registry import load_table
 from agenteval.policy.command_lines import in_order, inside, path_regex, wildcard_regex
-from agenteval.shell.wrappers import MAX_WRAPPED, program_name, unwrap
+from agenteval.shell.wrappers import MAX_WRAPPED, base_name, unwrap
 
 RENAMED = {"agent": "task", "killbash": "killshell"}
 _ESCAPED = re.compile(r"\\([()\\])")
@@ -203,7 +203,7 @@ def _started(argv: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
     yield argv
     program = argv[0]
     if "/" in program:
-        yield (program_name(program), *argv[1:])
+        yield (base_name(program), *argv[1:])
     is_starter = program in PROGRAMS["starters"]
     if program == "xargs":
         is_starter = argv[1:2] > ("-~",)
