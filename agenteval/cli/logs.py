@@ -6,7 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agenteval.trial.session import Skipped
 SCHEMA = "agenteval.ingest/1"
 NAMED = 10  # skipped parts that are named; --json has all
+_STOP_SECONDS = 5.0  # that the hook's process has to end by itself
 EVERY_SECONDS = 2.0  # while logs are followed, and from one word of progress to the next
 _COLUMNS = ("ran", "tool-error", "denied", "rejected", "invalid-tool", "malformed")
 _APART = ("pending", "cascade", "not-observable")
@@ -425,11 +426,29 @@ def stop() -> None:
     Examples:
     - `agenteval hook stop`
     """
-    pid = _running(Path(asking.folder()))
-    if pid:
+    folder = Path(asking.folder())
+    pid = _running(folder)
+    if not pid:
+        echo("it does not run")
+        return
+    with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
-        os.kill(pid, signal.SIGCONT)  # one that is stopped would not hear of it
-    echo(f"ended {pid}" if pid else "it does not run")
+        # A process that is stopped receives no signal before it continues.
+        os.kill(pid, signal.SIGCONT)
+        if not _ends(folder):
+            os.kill(pid, signal.SIGKILL)
+            _ends(folder)
+    echo(f"ended {pid}")
+
+
+def _ends(folder: Path) -> bool:
+    """Wait for the resident process to end. Return False if it did not within `_STOP_SECONDS`."""
+    deadline = time.monotonic() + _STOP_SECONDS
+    while _running(folder):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def _running(folder: Path) -> int:

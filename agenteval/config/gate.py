@@ -5,9 +5,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from agenteval.classes.catalogue import failure_classes
 from agenteval.config.files import GATE_FILE, check, read_toml, renew, shipped
@@ -35,12 +35,6 @@ class _Margin(_StrictRules):
     points: Per100 | None = None
     ratio: Annotated[float, Field(gt=1, le=100)] | None = None
     completed: Per100 = COMPLETED
-
-    @model_validator(mode="after")
-    def _one_of_them(self) -> Self:
-        if (self.points is None) == (self.ratio is None):
-            raise ValueError("give either points or ratio")
-        return self
 
 
 class _Budgets(_StrictRules):
@@ -103,6 +97,8 @@ def load_rules(path: Path) -> Rules:
             f"{path}: never.classes: {min(twice)!r} also has a budget; keep it in one of the two"
         )
     points, ratio = file.margin.points, file.margin.ratio
+    if (points is None) == (ratio is None):
+        raise UsageError(f"{path}: margin: give either points or ratio")
     margin = points / 100 if points else ratio or 0.0
     return Rules(
         margin=margin,

@@ -188,12 +188,31 @@ def test_hook_stop_ends_a_stopped_process(place) -> None:
     os.kill(pid, signal.SIGSTOP)
     words = [*AGENTEVAL, "hook", "stop"]
     done = subprocess.run(words, timeout=60, check=True, capture_output=True, text=True)
-    for _ in range(1500):
-        if not (place / "pid").exists():
-            break
-        time.sleep(0.02)
-    has_ended = not Path(f"/proc/{pid}/exe").exists() or not (place / "pid").exists()
-    assert (done.stdout, has_ended) == (f"ended {pid}\n", True)
+    assert (done.stdout, (place / "pid").exists()) == (f"ended {pid}\n", False)
+
+
+DEAF = """
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+lock = open("lock", "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+open("pid", "w").write(f"{os.getpid()}\\n")
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_hook_stop_kills_a_process_that_does_not_hear_it(place) -> None:
+    place.mkdir(mode=0o700, parents=True)
+    with subprocess.Popen(
+        [sys.executable, "-c", DEAF], cwd=place, stdout=subprocess.PIPE, text=True
+    ) as deaf:
+        deaf.stdout.readline()
+        words = [*AGENTEVAL, "hook", "stop"]
+        done = subprocess.run(words, timeout=60, check=True, capture_output=True, text=True)
+        code = deaf.wait(10)
+    (place / "pid").unlink()
+    assert (done.stdout, code) == (f"ended {deaf.pid}\n", -signal.SIGKILL)
 
 
 root = pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="needs root")

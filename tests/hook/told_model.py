@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agenteval.harness.dialogue import text_of
-from agenteval.harness.http import Answer, UnreadableError, read_request
+from agenteval.harness.http import Answer, Request, serve_request
 from agenteval.harness.translation import Passage, answer_other_request, parse_request, say_once
 from agenteval.prompt.arm import recognised
 
@@ -21,19 +21,17 @@ class TellModel:
     url: str = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        answer = Answer(writer)
         try:
-            request = await read_request(reader)
-            if request:
-                asked = parse_request(request)
-                if asked is None:
-                    await answer_other_request(request, answer)
-                else:
-                    await say_once(Passage(answer, asked), self.next(asked))
-        except UnreadableError as error:
-            await answer.refuse(400, str(error))
+            await serve_request(reader, Answer(writer), self.answer)
         finally:
             writer.close()
+
+    async def answer(self, request: Request, answer: Answer) -> None:
+        asked = parse_request(request)
+        if asked is None:
+            await answer_other_request(request, answer)
+        else:
+            await say_once(Passage(answer, asked), self.next(asked))
 
     def next(self, asked) -> tuple[str, str, str] | None:
         forms = recognised(asked.chat.get("tools") or ())

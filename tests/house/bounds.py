@@ -4,18 +4,18 @@ Without an aim a figure is only kept from growing.
 """
 
 BOUNDS: dict[str, tuple[float, float | None]] = {
-    "modules": (226, 220),
-    "single importers": (43, 40),
+    "modules": (221, 220),
+    "single importers": (33, 40),
     "modules in circles": (0, 0),
     "base names used more than once": (13, None),
-    "imports inside functions": (53, None),
-    "public names used at home alone": (50, 0),
+    "imports inside functions": (44, None),
+    "public names used at home alone": (25, 0),
     "lines a module, most": (600, 600),
     "lines a function, median": (8, 10),
     "lines a function, 9 of 10": (19, 26),
     "lines a function, most": (40, 40),
-    "tokens a line of code": (9.5, 8.5),
-    "lines a comment": (77, 50),
+    "tokens a line of code": (8.97, 8.5),
+    "lines a comment": (64.4, 50),
     "bare names: functions": (0, 0),
     "bare names: arguments": (4, 0),
     "bare names: variables": (20, 0),
@@ -27,7 +27,7 @@ BOUNDS: dict[str, tuple[float, float | None]] = {
 
 # Modules that a walk passes through, and calls back up into a module that imports the caller's.
 # The aims are 18 modules for a verdict, 25 for a gate, and no step back up.
-WALKS = {"a verdict": (19, 0), "a gate": (27, 3)}
+WALKS = {"a verdict": (19, 0), "a gate": (26, 0)}
 
 # What nobody foresaw within a trial makes that one void, with its traceback: no reply of a model
 # and no slip of a scenario may end the other trials of a run. A plug-in that cannot be loaded is

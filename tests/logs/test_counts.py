@@ -113,6 +113,10 @@ def test_a_spreadsheet_is_told_from_a_csv_file(tmp_path):
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path):
     (tmp_path / "latin.csv").write_bytes(b"model\nM\xfcller\n")
-    for name in ("latin.csv", "none.csv", "."):
-        with pytest.raises(UsageError, match="cannot be read"):
+    for name, problem in (
+        ("latin.csv", "cannot be read"),
+        ("none.csv", "cannot be read"),
+        (".", "is a folder"),
+    ):
+        with pytest.raises(UsageError, match=problem):
             load_counts(tmp_path / name)
