@@ -502,7 +502,7 @@ def _rules(
     store: str,
     allowlist: str | None,
 ) -> "tuple[Sequence[Relaxed], str]":
-    """The best rules more, or why none can be looked for: of a log the list is often not ours."""
+    """Return the best relaxations, or why none could be computed, as for many logs."""
     try:
         return workflows.whatif.whatif(names, store, allowlist=allowlist).best(), ""
     except UsageError as error:

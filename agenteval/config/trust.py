@@ -51,8 +51,7 @@ URL_VARIABLES = ("AGENTEVAL_BASE_URL", "OPENAI_BASE_URL")
 # Digests and absolute paths of projects, for CI.
 VARIABLE = "AGENTEVAL_TRUST"
 FILE = "trust.toml"
-# Files of which a digest is made.
-MOST = 2000
+MAX_DIGESTED_FILES = 2000
 _PORTS = {"http": 80, "https": 443}
 # An origin and a variable.
 Pair = tuple[str, str]
@@ -224,7 +223,7 @@ def digest(project: Path, content: bytes | None = None) -> str:
     """
     parts = hashlib.sha256()
     for number, path in enumerate(_files(project)):
-        if number >= MOST:
+        if number >= MAX_DIGESTED_FILES:
             raise UsageError(f"{path}: the project is too large to be confirmed: remove this file")
         is_read = content is not None and path == project / PROJECT_FILE
         whole = content if is_read and content is not None else _content(path)
@@ -238,7 +237,7 @@ def _files(project: Path) -> Iterator[Path]:
         if os.path.lexists(project / name):
             yield project / name
     for folder in (project / LISTS, project / ARMS):
-        yield from sorted(islice(named(folder, ".toml"), MOST + 1))
+        yield from sorted(islice(named(folder, ".toml"), MAX_DIGESTED_FILES + 1))
 
 
 def _content(path: Path) -> bytes:

@@ -88,11 +88,11 @@ class Reply:
 
 
 class Transport:
-    """To one server; to llama.cpp with a new connection for each request.
+    """HTTP connections to one model server; llama.cpp gets a new one for each request.
 
-    It says Keep-Alive in the head of a stream and hangs up behind it: the next request on that
-    connection would be lost. How long a reply may take is the caller's to say: aiohttp's own limit
-    between two reads would be set anew with each, a tenth of a chunk's cost.
+    llama.cpp promises keep-alive in the head of a stream and closes the connection after it, so
+    that the next request on it would be lost. The caller limits how long a reply may take:
+    aiohttp's own limit between two reads would be set again for each, a tenth of a chunk's cost.
     """
 
     def __init__(
@@ -309,7 +309,7 @@ class StreamReader:
         return len(self._arrivals)
 
     def tails(self, count: int) -> Iterator[str]:
-        """Return the ends of all texts so far, each of at least that many characters."""
+        """Yield the last `count` pieces of the text, the reasoning and the newest arguments."""
         arguments = self._calls[-1].arguments if self._calls else []
         for parts in (self._text, self._reasoning, arguments):
             yield "".join(parts[-count:])
@@ -390,7 +390,7 @@ def _is_another(call: _Call, part: Call) -> bool:
     has_place = named and (part.index is None or bool(part.id))
     if has_place and part.id != call.id and not _goes_on(call, part):
         return True
-    return _next(call, part, named=named)
+    return _begins_another(call, part, named=named)
 
 
 def _goes_on(call: _Call, part: Call) -> bool:
@@ -405,16 +405,17 @@ def _goes_on(call: _Call, part: Call) -> bool:
     return is_rest and call.read_arguments() is None
 
 
-def _next(call: _Call, part: Call, *, named: bool) -> bool:
-    """Return True if a part at the place of a whole call begins another.
+def _begins_another(call: _Call, part: Call, *, named: bool) -> bool:
+    """Return True if a part at the place of a whole call begins another call.
 
-    It does so by a name, or by another id.
+    It does so by a name, if neither has an id, or by another id.
     """
     if part.function is None or not call.arguments:
         return False
     has_ids = bool(call.id or part.id)
     has_other_id = bool(part.id) and part.id != call.id
-    if has_ids if named else not has_other_id:
+    may_begin = not has_ids if named else has_other_id
+    if not may_begin:
         return False
     text, _ = argument_text(part.function.arguments)
     if not text.startswith("{") or not call.arguments[0].startswith("{"):

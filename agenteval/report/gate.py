@@ -20,7 +20,7 @@ from agenteval.report.tables import (
     run_remarks,
 )
 from agenteval.stats.criteria import HANDSHAKES, MARGIN
-from agenteval.stats.limits import MOST
+from agenteval.stats.limits import MAX_RATIO
 from agenteval.stats.promotion import (
     GateVerdict,
     Judgement,
@@ -178,7 +178,7 @@ def _estimate(result: Result, scale: int, sign: str) -> str:
 
 def _bounds(bounds: tuple[float, float], scale: int) -> str:
     low, high = bounds
-    return f"[{scale * low:.2f}, {f'{scale * high:.2f}' if high < MOST else 'any'}]"
+    return f"[{scale * low:.2f}, {f'{scale * high:.2f}' if high < MAX_RATIO else 'any'}]"
 
 
 def _needed(result: Result, candidate: RunSummary, never: str) -> str:
@@ -369,7 +369,7 @@ def _run(run: RunSummary, reached: Rate | None) -> Document:
 def _criterion(result: Result, candidate: RunSummary) -> Document:
     trials = len(result.bearing(candidate))
     lower, upper = result.bounds or (None, None)
-    if upper is not None and upper >= MOST:
+    if upper is not None and upper >= MAX_RATIO:
         upper = None
     trials_needed = [times * trials for times in needed(result) or ()]
     return keyed(

@@ -19,6 +19,7 @@ from agenteval.stats.rates import LEVEL
 SCHEMA = "agenteval.report/2"
 Document = dict[str, Any]
 Keys = Mapping[str, Any]  # of a document: to a dotted path, or to the keys of an inner document
+_COMPUTED = "computed"
 
 
 def dumps(view: View) -> str:
@@ -64,9 +65,12 @@ def _documents() -> Mapping[str, Keys]:
 
 
 def _filled(owner: object, keys: Keys, computed: Document) -> Document:
+    unknown = computed.keys() - keys.keys()
+    if unknown:
+        raise KeyError(f"documents.toml has no key for {sorted(unknown)}")
     filled: Document = {}
     for key, source in keys.items():
-        if key in computed:
+        if source == _COMPUTED:
             filled[key] = computed[key]
         elif isinstance(source, Mapping):
             filled[key] = _filled(owner, source, {})
@@ -106,18 +110,18 @@ def _errors(model: Errors) -> Document:
 
 def _pair(pair: Pair) -> Document:
     difference = pair.difference
-    gap = calls = calls_if_half = None
+    value = calls = calls_if_half = None
     if not pair.silent:
-        gap = difference.value
+        value = difference.value
         calls = encoded(difference.calls_needed)
-        calls_if_half = difference.calls_for(abs(gap) / 2) if gap else None
+        calls_if_half = difference.calls_for(abs(value) / 2) if value else None
     kinds = encoded(pair.kinds)
     if kinds:
         kinds["p_adjusted"] = pair.kinds_adjusted
     return keyed(
         pair,
         "pair",
-        difference=gap,
+        difference=value,
         calls_needed=calls,
         calls_needed_if_half=calls_if_half,
         kinds=kinds,
@@ -130,11 +134,14 @@ def _differences(figures: Sequence[Figure | ClassPair]) -> Document:
     """Return the differences by label; null for a figure without data of both models."""
     documents: Document = {}
     for figure in figures:
-        gap = figure.difference
-        documents[figure.label] = gap and keyed(
-            gap,
+        difference = figure.difference
+        if difference is None:
+            documents[figure.label] = None
+            continue
+        documents[figure.label] = keyed(
+            difference,
             "difference",
-            ratio=encoded(getattr(gap, "ratio", None)),  # means have none
+            ratio=encoded(getattr(difference, "ratio", None)),  # means have none
             p_adjusted=figure.adjusted,
         )
     return documents

@@ -127,7 +127,8 @@ def _sums(stratum: Sequence[Group]) -> _Sums:
 class _Ranked:
     """The groups of a stratum, those with errors ranked by their excess over expectation.
 
-    Equal groups are stored once, with their number: of a hundred thousand a few hundred differ.
+    Equal groups are stored once, with their number: 100,000 groups usually have a few hundred
+    distinct ones.
     """
 
     distinct: list[tuple[float, int, int]]  # errors less the shift, size, groups

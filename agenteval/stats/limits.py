@@ -33,7 +33,8 @@ from agenteval.stats.rates import (
 from agenteval.trial.trial import Cluster
 
 FEW_ERRORS = 5  # up to which they are nothing like normal
-MOST = 1000.0  # the largest ratio looked for, and how many times more trials are ever asked for
+MAX_RATIO = 1000.0  # the largest ratio of two rates that is looked for
+MAX_TRIAL_FACTOR = 1000.0  # how many times more trials are ever suggested
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class RateTest:
 
     @property
     def slack(self) -> float:
-        """The largest discrepancy between `nearness` and the test itself, in standard errors."""
+        """The largest discrepancy between `z_score` and the test itself, in standard errors."""
         if self.count <= FEW_ERRORS:
             return inf
         return min(6 / sqrt(self.count), 1.0)
@@ -77,7 +78,7 @@ class RateTest:
             return 1.0
         return incomplete_beta(self.count, self.n - self.count + 1, limit)
 
-    def nearness(self, limit: float) -> float:
+    def z_score(self, limit: float) -> float:
         """Return how many standard errors the figure lies above the limit.
 
         It orders tests by `below`.
@@ -90,7 +91,7 @@ class RateTest:
         """Return this test scaled to `times` as many trials."""
         return RateTest(self.count * times, self.n * times)
 
-    def nearer(self, limit: float) -> "RateTest":
+    def halfway_to(self, limit: float) -> "RateTest":
         """Return this test with its estimate half as far from the limit."""
         return RateTest((self.count + self.n * limit) / 2, self.n)
 
@@ -123,13 +124,13 @@ class Comparison:
 
     @property
     def ends(self) -> tuple[float, float]:
-        return (0.0, MOST) if self.ratio else (-1.0, 1.0)
+        return (0.0, MAX_RATIO) if self.ratio else (-1.0, 1.0)
 
     def below(self, limit: float) -> float:
         return 1 - self.above(limit)
 
     def above(self, limit: float) -> float:
-        return t_tail(self.nearness(limit), self.df)
+        return t_tail(self.z_score(limit), self.df)
 
     def scaled(self, times: float) -> "Comparison":
         baseline_count, baseline_n = self.baseline
@@ -141,7 +142,7 @@ class Comparison:
             df=self.df * times,
         )
 
-    def nearer(self, limit: float) -> "Comparison":
+    def halfway_to(self, limit: float) -> "Comparison":
         baseline_count, baseline_n = self.baseline
         count, n = self.candidate
         baseline_rate = baseline_count / baseline_n
@@ -149,7 +150,7 @@ class Comparison:
         count_at_limit = n * min(max(rate, 0.0), 1.0)
         return replace(self, candidate=((count + count_at_limit) / 2, n))
 
-    def nearness(self, limit: float) -> float:
+    def z_score(self, limit: float) -> float:
         baseline_count, baseline_n = self.baseline
         count, n = self.candidate
         errors = count + baseline_count
@@ -175,10 +176,10 @@ class Comparison:
 
 # Tests that an additional error never helps.
 
-FEW = 3  # trials that bear errors: of so many a design effect is widened as far as it may be
-LIKELY = 0.5  # what is seen so often shows nothing
+MIN_BEARING = 3  # floor on the number of groups with errors, where a design effect is widened
+LIKELY = 0.5  # a p value from which on a test shows nothing
 EXACT = 1e-12  # of a bound
-SURE = 1e-12  # what is seen so seldom is below any level, and need not be told apart
+SURE = 1e-12  # p values below it are below any level, so they need not be distinguished
 Groups = Sequence[tuple[Cluster, Cluster]]  # of baseline and candidate, what belongs together
 _Plain = RateTest | Comparison  # a test of the observed errors
 _Weighed = tuple[float, _Plain]  # a design effect, and the test that has it
@@ -215,8 +216,8 @@ class _Guarded:
 
     def weakest(self, limit: float) -> list[_Plain]:
         """Return the tests that might have the largest p of lying below the limit."""
-        ranked = [(test.nearness(limit), test) for test in (self.whole, *self.weaker)]
-        return _keep_nearest(ranked, self.whole.slack)
+        ranked = [(test.z_score(limit), test) for test in (self.whole, *self.weaker)]
+        return _keep_highest(ranked, self.whole.slack)
 
     def lightest(self, limit: float) -> list[_Plain]:
         """Return the tests that might have the smallest p of lying above the limit."""
@@ -228,16 +229,16 @@ class _Guarded:
         candidates = []
         for effect, test in self.fewer():
             alone = test.scaled(effect)  # as if no two of its errors were alike
-            if alone.nearness(limit) < nearest - test.slack or smallest == 1:
+            if alone.z_score(limit) < nearest - test.slack or smallest == 1:
                 break  # none with fewer errors can be surer
             if effect < smallest:
                 smallest = effect
-                nearness = test.nearness(limit)
-                nearest = max(nearest, nearness)
-                candidates.append((nearness, (effect, test)))
-        return _keep_nearest(candidates, self.whole.slack)
+                z_score = test.z_score(limit)
+                nearest = max(nearest, z_score)
+                candidates.append((z_score, (effect, test)))
+        return _keep_highest(candidates, self.whole.slack)
 
-    def near(self, limit: float) -> "_Guarded":
+    def pruned_at(self, limit: float) -> "_Guarded":
         """Return the part of this test that matters at this limit, however it is scaled.
 
         Tests move further apart as trials are added, so that a test too far away remains so.
@@ -248,8 +249,8 @@ class _Guarded:
     def scaled(self, times: float) -> "_Guarded":
         return self._map_tests(lambda test: test.scaled(times))
 
-    def nearer(self, limit: float) -> "_Guarded":
-        return self._map_tests(lambda test: test.nearer(limit))
+    def halfway_to(self, limit: float) -> "_Guarded":
+        return self._map_tests(lambda test: test.halfway_to(limit))
 
     def _map_tests(self, change: Callable[[_Plain], _Plain]) -> "_Guarded":
         def fewer() -> Iterator[_Weighed]:
@@ -262,7 +263,7 @@ LimitTest = RateTest | Comparison | _Guarded
 _Value = TypeVar("_Value")
 
 
-def _keep_nearest(ranked: Sequence[tuple[float, _Value]], slack: float) -> list[_Value]:
+def _keep_highest(ranked: Sequence[tuple[float, _Value]], slack: float) -> list[_Value]:
     """Return the values that might lie furthest above the limit, the highest rank first."""
     ranked = sorted(ranked, key=itemgetter(0), reverse=True)
     highest = ranked[0][0]
@@ -291,7 +292,7 @@ def rate_test(clusters: Clusters, strata: Strata = (), *, icc: float) -> LimitTe
         else:
             rate = fewer.count / n
             effect_of_errors = fewer.spread / precision.share / (n * rate * (1 - rate))
-            effect = widened(effect_of_errors * by_t, max(fewer.bearing, FEW))
+            effect = widened(effect_of_errors * by_t, max(fewer.bearing, MIN_BEARING))
         return effect, RateTest(fewer.count / effect, n / effect)
 
     return _guard(groups, test_of)
@@ -322,8 +323,8 @@ def comparison(
     planned = planned_effect([*filter(itemgetter(1), baseline + candidate)], icc)
     sizes = [[size for _, size in side] for side in (baseline, candidate)]
     precision = Precision.of_sides(zip(sizes, (scale, 1.0), strict=True), group_strata, icc=icc)
-    side_has_own_mean = len({*group_strata}) == 1 and not all(sizes[0] + sizes[1])
-    df = max(min(precision.df, degrees(group_strata) - side_has_own_mean), 1)
+    is_paired = all(sizes[0] + sizes[1])
+    df = _degrees_of_freedom(precision, group_strata, is_paired=is_paired)
 
     def test_of(fewer: Fewer) -> _Weighed:
         rate = fewer.count / n
@@ -332,11 +333,24 @@ def comparison(
             effect = planned
         else:
             effect_of_errors = fewer.spread / precision.share / (n * n) / independent_variance
-            effect = widened(effect_of_errors, max(fewer.bearing, FEW))
+            effect = widened(effect_of_errors, max(fewer.bearing, MIN_BEARING))
         sides = (baseline_count, baseline_n), (fewer.count, n)
         return effect, Comparison(*sides, effect, df, ratio)
 
     return _guard(candidate_groups, test_of)
+
+
+def _degrees_of_freedom(
+    precision: Precision,
+    group_strata: Sequence[int],
+    *,
+    is_paired: bool,
+) -> float:
+    df = degrees(group_strata)
+    is_single_stratum = len({*group_strata}) == 1
+    if is_single_stratum and not is_paired:
+        df -= 1  # each side has a mean of its own
+    return max(min(precision.df, df), 1)
 
 
 def _guard(groups: Sequence[Group], test_of: Callable[[Fewer], _Weighed]) -> _Guarded:
@@ -424,14 +438,14 @@ def settling_factor(test: LimitTest, limit: float, level: float) -> float:
     """
     normal = NormalDist()
     is_below = test.estimate < limit
-    near = test.near(limit) if isinstance(test, _Guarded) else test
+    near = test.pruned_at(limit) if isinstance(test, _Guarded) else test
     distance = normal.inv_cdf(1 - level) + normal.inv_cdf(POWER)
-    search = RootSearch(1 - normal.cdf(distance), 1.0, MOST)
+    search = RootSearch(1 - normal.cdf(distance), 1.0, MAX_TRIAL_FACTOR)
     while search.is_open:
         scaled = near.scaled(search.place)
         search.note(scaled.below(limit) if is_below else scaled.above(limit))
     # A search that ends at its upper end found no number that is enough.
-    return inf if search.root > MOST * 0.999 else search.root
+    return inf if search.root > MAX_TRIAL_FACTOR * 0.999 else search.root
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -413,5 +413,5 @@ def needed(result: Result) -> tuple[float, float] | None:
         return inf, inf
     # The level of a new run, and not of this look.
     level = LEVEL if test.estimate < limit else LEVEL / result.family_size
-    nearer = test.nearer(limit)
-    return settling_factor(test, limit, level), settling_factor(nearer, limit, level)
+    half_as_far = test.halfway_to(limit)
+    return settling_factor(test, limit, level), settling_factor(half_as_far, limit, level)

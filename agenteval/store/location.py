@@ -25,10 +25,10 @@ from agenteval.trial.text import as_word
 
 SCHEMA = 19  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE, _BY_DRIVER = "sqlite:///", "sqlite+pysqlite:///"
-# Options of a URL, but those of which everybody knows that they are no secret.
+# Options of a URL that are known not to be secret.
 _OPEN = "user|host|hostaddr|port|dbname|service|sslmode|timeout|connect_timeout|mode|cache|uri"
 _SECRET = rf"((?:^|&)(?!(?:{_OPEN})=)(?:[^&=]*=|(?=[^&=]+(?:&|$))))[^&]*"
-# What is meant for a server, and is none: as a file it would keep each shard's run by itself.
+# A text that is meant as a URL and is none: as the name of a file it would give each shard a store.
 _NO_URL = re.compile(
     r"(?is)((?:postgres(?:ql)?|mysql|mariadb|oracle|mssql|sqlite|file)(?:\+\w+)?:(?!//)"
     r"|(?:host|hostaddr|port|dbname|user|password|service)\s*=).*"
@@ -132,7 +132,7 @@ def check_version(version: int, store: str) -> None:
 
 
 def connected(file: str) -> sqlite3.Connection:
-    """To read. Raises UsageError where the file cannot be opened."""
+    """Open a SQLite store read-only. Raises UsageError where the file cannot be opened."""
     path = Path(file).resolve()
     try:
         return sqlite3.connect(f"{path.as_uri()}?{_mode(path)}", uri=True, factory=Telling)
@@ -281,7 +281,7 @@ def passed_over(word: str, runs: Sequence[Known]) -> Sequence[Known]:
 
 
 def _named(word: str, runs: Sequence[Known], *, whatever: bool) -> Known | None:
-    """By anything but an id."""
+    """Return the run with this label, model or `last-N`; None without one."""
     usable = [run for run in runs if run.usable or whatever]
     if (last := _LAST.fullmatch(word)) is None:
         labelled = (run for run in usable if word in run.labels)

@@ -309,7 +309,7 @@ class Suggested:
 
 
 def suggest(names: Sequence[str], store: str) -> Suggested:
-    """By the judgement that is in force. Raises UsageError."""
+    """Suggest rules and sentences from the current verdicts. Raises UsageError."""
     runs = loaded(names, store)
     return Suggested(tuple(_inventions(runs)), *_sentences(runs))
 
@@ -382,7 +382,8 @@ def write_prompt(
     before = VARIANTS.get(named)
     if before is None:
         before = read_text(Path(named)).strip()
-    lines = [*filter(None, [before or HEADING]), "", *(f"- {each.text}" for each in sentences)]
+    bullets = [f"- {sentence.text}" for sentence in sentences]
+    lines = [before or HEADING, "", *bullets]
     file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, "\n".join(lines) + "\n")
 

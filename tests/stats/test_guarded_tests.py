@@ -141,11 +141,11 @@ def test_a_guarded_rate_is_the_worst_of_those_that_can_be():
         least = min(one.above(limit) for one in lighter(test))
         assert test.below(limit) == max(one.below(limit) for one in (test.whole, *test.weaker))
         assert test.above(limit) == (alone if alone > 0.5 else least)
-    nearer, more = test.nearer(0.5), test.scaled(3)
-    assert nearer.whole == test.whole.nearer(0.5)
+    halfway_to, more = test.halfway_to(0.5), test.scaled(3)
+    assert halfway_to.whole == test.whole.halfway_to(0.5)
     assert more.weaker == [one.scaled(3) for one in test.weaker]
     assert lighter(more) == [one.scaled(3) for one in lighter(test)]
-    assert lighter(nearer) == [one.nearer(0.5) for one in lighter(test)]
+    assert lighter(halfway_to) == [one.halfway_to(0.5) for one in lighter(test)]
 
 
 @st.composite
@@ -192,8 +192,8 @@ def test_no_run_with_fewer_errors_is_surer_than_those_that_were_looked_at(made, 
 def test_of_more_trials_the_nearest_say_what_all_do(made, by, times):
     test, limit = made
     limit *= by
-    for one in (test, test.nearer(limit)):
-        few, every = one.near(limit).scaled(times), one.scaled(times)
+    for one in (test, test.halfway_to(limit)):
+        few, every = one.pruned_at(limit).scaled(times), one.scaled(times)
         assert few.below(limit) == pytest.approx(every.below(limit), abs=1e-12)
         assert few.above(limit) == pytest.approx(every.above(limit), abs=1e-12)
         assert few.estimate == every.estimate

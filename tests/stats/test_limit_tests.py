@@ -7,7 +7,7 @@ from scipy.stats import binom, t
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from agenteval.stats.limits import (
-    MOST,
+    MAX_RATIO,
     Comparison,
     RateTest,
     comparison,
@@ -107,7 +107,7 @@ def test_no_errors_at_all_prove_nothing_beyond_their_number(ratio):
 
 def test_a_ratio_to_no_errors_has_no_bound():
     test = single(5, 100, 0, 100, limit=2.0, ratio=True)
-    assert (test.estimate, upper_bound(test, 0.05)) == (inf, pytest.approx(MOST))
+    assert (test.estimate, upper_bound(test, 0.05)) == (inf, pytest.approx(MAX_RATIO))
     assert lower_bound(test, 0.05) > 1
 
 
@@ -141,8 +141,8 @@ def test_more_of_the_same_is_surer():
 def test_a_difference_is_scored_at_the_common_rate_under_the_limit(theirs, ours, limit, score):
     """By hand: Dunnett and Gent's rate, and the variance that it gives."""
     single, double = (Comparison(ours, theirs, effect, 50, ratio=False) for effect in (1.0, 2.0))
-    assert single.nearness(limit) == pytest.approx(score, abs=1e-6)
-    assert double.nearness(limit) == pytest.approx(score / sqrt(2), abs=1e-6)
+    assert single.z_score(limit) == pytest.approx(score, abs=1e-6)
+    assert double.z_score(limit) == pytest.approx(score / sqrt(2), abs=1e-6)
     assert single.above(limit) == pytest.approx(t.sf(score, 50), abs=1e-6)
     assert single.below(limit) == pytest.approx(t.cdf(score, 50), abs=1e-6)
 
@@ -158,22 +158,22 @@ def test_a_difference_is_scored_at_the_common_rate_under_the_limit(theirs, ours,
 )
 def test_a_ratio_is_scored_at_the_common_rate_under_the_limit(theirs, ours, limit, score):
     test = Comparison(ours, theirs, 1.0, 50, ratio=True)
-    assert test.nearness(limit) == pytest.approx(score, abs=1e-6)
-    assert Comparison(ours, theirs, 1.7, 50, ratio=True).nearness(limit) == pytest.approx(
+    assert test.z_score(limit) == pytest.approx(score, abs=1e-6)
+    assert Comparison(ours, theirs, 1.7, 50, ratio=True).z_score(limit) == pytest.approx(
         score / sqrt(1.7), abs=1e-6
     )
 
 
 def test_where_nothing_can_vary_a_gap_is_without_end():
     none, all_of_them = (Comparison((0, 10), (count, 10), 1.0, 9, ratio=False) for count in (0, 10))
-    assert [none.nearness(limit) for limit in (0.0, -1.0, 1.0)] == [0.0, inf, -inf]
-    assert all_of_them.nearness(1.0) == 0.0
+    assert [none.z_score(limit) for limit in (0.0, -1.0, 1.0)] == [0.0, inf, -inf]
+    assert all_of_them.z_score(1.0) == 0.0
 
 
 def test_a_rate_is_so_many_standard_errors_from_its_limit():
     test = RateTest(9, 100)
-    assert test.nearness(0.05) == pytest.approx(4 / sqrt(100 * 0.05 * 0.95))
-    assert [test.nearness(limit) for limit in (0.0, 1.0)] == [0.0, 0.0]
+    assert test.z_score(0.05) == pytest.approx(4 / sqrt(100 * 0.05 * 0.95))
+    assert [test.z_score(limit) for limit in (0.0, 1.0)] == [0.0, 0.0]
     assert [RateTest(count, 100).slack for count in (5, 6)] == [inf, 1.0]
     assert Comparison((0, 9), (1, 9), 1.0, 8, ratio=True).slack == 0
 
@@ -200,17 +200,24 @@ def test_a_rate_ends_at_none_and_at_all():
 )
 def test_half_as_far_from_the_limit_is_between_what_was_seen_and_the_limit(ratio, limit, count):
     test = Comparison((4, 100), (9, 120), 1.5, 50, ratio)
-    nearer = test.nearer(limit)
-    assert nearer.candidate == pytest.approx((count, 120))
-    assert (nearer.baseline, nearer.effect, nearer.df, nearer.ratio) == ((4, 100), 1.5, 50, ratio)
+    halfway_to = test.halfway_to(limit)
+    assert halfway_to.candidate == pytest.approx((count, 120))
+    assert (halfway_to.baseline, halfway_to.effect, halfway_to.df, halfway_to.ratio) == (
+        (4, 100),
+        1.5,
+        50,
+        ratio,
+    )
 
 
 def test_of_a_rate_too():
-    nearer = RateTest(9, 120).nearer(0.05)
-    assert (nearer.count, nearer.n, nearer.estimate) == pytest.approx((7.5, 120, 0.0625))
+    halfway_to = RateTest(9, 120).halfway_to(0.05)
+    assert (halfway_to.count, halfway_to.n, halfway_to.estimate) == pytest.approx(
+        (7.5, 120, 0.0625)
+    )
 
 
-@pytest.mark.parametrize(("ratio", "ends"), [(False, (-1.0, 1.0)), (True, (0.0, MOST))])
+@pytest.mark.parametrize(("ratio", "ends"), [(False, (-1.0, 1.0)), (True, (0.0, MAX_RATIO))])
 def test_so_many_times_as_many_trials_have_so_many_times_the_freedom(ratio, ends):
     test = Comparison((4, 100), (9, 120), 1.5, 50, ratio)
     more = test.scaled(3)

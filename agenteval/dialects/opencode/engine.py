@@ -47,9 +47,9 @@ class _Tables(msgspec.Struct, forbid_unknown_fields=True):
     tools: tuple[str, ...]
     edit_tools: frozenset[str]
     searches: frozenset[str]
-    moves: frozenset[str]
-    old_touches: frozenset[str]
-    touches: frozenset[str]
+    directory_commands: frozenset[str]
+    path_commands_1_0: frozenset[str]
+    path_commands: frozenset[str]
     defaults: tuple[tuple[str, str, Action], ...]
     plan: tuple[tuple[str, str, Action], ...]
     subjects: dict[str, str]
@@ -228,16 +228,18 @@ class Segment:
 
     @property
     def needs_rule(self) -> bool:
-        return bool(self.words) and self.program not in TABLES.moves
+        return bool(self.words) and self.program not in TABLES.directory_commands
 
     def folders_outside(self, start: str, root: str, home: str) -> Iterator[str]:
         """Yield the folders outside the project that its paths need open, counted from `start`."""
-        if self.program not in TABLES.touches:
+        if self.program not in TABLES.path_commands:
             return
         for word in self.operands():
             path = _GLOB.sub("", expanded(_unquoted(word), home))
             if path and not any(mark in path for mark in "$`"):
-                yield from outside(path, start, root, is_folder=self.program in TABLES.moves)
+                yield from outside(
+                    path, start, root, is_folder=self.program in TABLES.directory_commands
+                )
 
     def operands(self) -> Iterator[str]:
         marks = ("-", "+") if self.program == "chmod" else ("-",)
@@ -382,7 +384,7 @@ def _length_and_text(pattern: str) -> tuple[int, str]:
 
 def _folders_outside(segment: Segment, root: str, home: str) -> Iterator[str]:
     """Yield the folders outside the project that its paths name, each word with its quotes."""
-    if segment.program in TABLES.old_touches:
+    if segment.program in TABLES.path_commands_1_0:
         for word in segment.operands():
             yield from outside(expanded(word, home), root, root, is_folder=True)
 

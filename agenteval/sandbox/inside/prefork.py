@@ -37,8 +37,8 @@ CALLS = (
 )
 # What scripts import most, and what argparse and sqlite3 import when they are used.
 PRELOADED = ("argparse", "datetime", "json", "math", "pathlib", "re", "shutil", "sqlite3")
-# Bytes of all words: beyond that the kernel may refuse an exec.
-LARGEST = 100_000
+# Beyond that the kernel may refuse an exec.
+MAX_ARGV_BYTES = 100_000
 CRASHED = 125
 # Every script has these of its own.
 OF_EACH = {"__main__", "builtins", "sys"}
@@ -80,7 +80,7 @@ class Scripts:
         except (OSError, ValueError):
             return None
         arguments = b"".join(raw)
-        if not is_same or len(arguments) > LARGEST or b"\0" in arguments:
+        if not is_same or len(arguments) > MAX_ARGV_BYTES or b"\0" in arguments:
             return None
         return [os.fsdecode(word) for word in raw]
 
