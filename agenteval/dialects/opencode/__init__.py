@@ -404,7 +404,7 @@ def _left_behind(engine: OpenCode | OpenCode10) -> Iterator[str]:
 
 
 def _rules_left(engine: OpenCode) -> Iterator[str]:
-    for rule in engine.rules[len(DEFAULTS) :]:
+    for rule in engine.own_rules:
         if (rule.permission, rule.action) != (BASH, "allow"):
             yield f"permission.{rule.permission}: {rule.pattern} {rule.action}"
 

@@ -71,17 +71,19 @@ class _Engine:
     def opens(self, folder: str) -> bool:
         raise NotImplementedError
 
-    def allows_segment(self, segment: "Segment", start: str, root: str) -> bool:
+    def allows_segment(self, segment: "Segment", *, root: str, start: str) -> bool:
         raise NotImplementedError
 
-    def allows_command(self, text: str, root: str, start: str) -> bool:
+    def allows_command(self, text: str, *, root: str, start: str) -> bool:
         """Return True if a text may run in the folder `start`."""
         source = Source(text)
         if source.is_cut:
             return False
         if inside(start, root) is None and not self.opens(start):
             return False
-        return all(self.allows_segment(segment, start, root) for segment in _segments(source))
+        return all(
+            self.allows_segment(segment, root=root, start=start) for segment in _segments(source)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,11 @@ class OpenCode(_Engine):
     rules: tuple[PermissionRule, ...]
     home: str = ""
     name: str = "opencode"
+
+    @property
+    def own_rules(self) -> tuple[PermissionRule, ...]:
+        """The rules of the user's settings, which stand after OpenCode's defaults."""
+        return self.rules[len(DEFAULTS) :]
 
     def action(self, permission: str, subject: str) -> Action:
         """Return the action of the last matching rule; `ask` without one.
@@ -115,15 +122,14 @@ class OpenCode(_Engine):
         return True
 
     def knows(self, tool: str) -> bool:
-        own = self.rules[len(DEFAULTS) :]
-        patterns = {rule.permission for rule in own} - {"*"}
+        patterns = {rule.permission for rule in self.own_rules} - {"*"}
         is_named = any(wildcard(pattern, tool) for pattern in patterns)
         return is_named and self.offers(tool)
 
     def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         if tool == BASH:
             start = _start_folder(arguments, root)
-            return self.allows_command(arguments["command"], root, start)
+            return self.allows_command(arguments["command"], root=root, start=start)
         subjects = _subjects(tool, arguments, root)
         return all(self.action(*subject) == "allow" for subject in subjects)
 
@@ -139,7 +145,7 @@ class OpenCode(_Engine):
             start = _start_folder(arguments, root)
             folders = [*outside(start, "/", root, is_folder=True)]
             for segment in _segments(Source(str(arguments["command"]))):
-                folders += segment.folders_outside(start, root, self.home)
+                folders += segment.folders_outside(root=root, start=start, home=self.home)
             return BASH if all(map(self.opens, folders)) else "external_directory"
         for permission, subject in _subjects(tool, arguments, root):
             if self.action(permission, subject) != "allow":
@@ -149,14 +155,14 @@ class OpenCode(_Engine):
     def stops_at(self, text: str, root: str, start: str) -> str:
         """Return the first command of a text that no rule allows, as it stands there."""
         for segment in _segments(Source(text)):
-            if not self.allows_segment(segment, start, root):
+            if not self.allows_segment(segment, root=root, start=start):
                 return segment.text
         return ""
 
-    def allows_segment(self, segment: "Segment", start: str, root: str) -> bool:
+    def allows_segment(self, segment: "Segment", *, root: str, start: str) -> bool:
         if segment.needs_rule and self.action(BASH, segment.text) != "allow":
             return False
-        return all(map(self.opens, segment.folders_outside(start, root, self.home)))
+        return all(map(self.opens, segment.folders_outside(root=root, start=start, home=self.home)))
 
     def opens(self, folder: str) -> bool:
         return self.action("external_directory", posixpath.join(folder, "*")) == "allow"
@@ -230,7 +236,7 @@ class Segment:
     def needs_rule(self) -> bool:
         return bool(self.words) and self.program not in TABLES.directory_commands
 
-    def folders_outside(self, start: str, root: str, home: str) -> Iterator[str]:
+    def folders_outside(self, *, root: str, start: str, home: str) -> Iterator[str]:
         """Yield the folders outside the project that its paths need open, counted from `start`."""
         if self.program not in TABLES.path_commands:
             return
@@ -342,7 +348,7 @@ class OpenCode10(_Engine):
     def allows(self, tool: str, arguments: Arguments, root: str) -> bool:
         if tool == BASH:
             start = _start_folder(arguments, root)
-            return self.allows_command(arguments["command"], root, start)
+            return self.allows_command(arguments["command"], root=root, start=start)
         if tool in _FILE_TOOLS:
             files = _asked_files(arguments, root)
             is_outside = any(inside(file, root) is None for file in files)
@@ -350,7 +356,7 @@ class OpenCode10(_Engine):
                 return False
         return self.actions.get(TABLES.old_actions.get(tool, ""), "allow") == "allow"
 
-    def allows_segment(self, segment: Segment, start: str, root: str) -> bool:
+    def allows_segment(self, segment: Segment, *, root: str, start: str) -> bool:
         del start  # 1.0 counts every path from the project
         if not self._opens_outside and any(_folders_outside(segment, root, self.home)):
             return False
