@@ -62,7 +62,7 @@ class UsageError(AgentevalError):
 
 
 class UnansweredError(UsageError):
-    """No server answers at this URL, or none that is in order."""
+    """No working server answers at this URL."""
 
 
 class UntrustedError(UsageError):

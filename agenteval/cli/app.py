@@ -142,7 +142,7 @@ _OTHERS = ("agent_eval-", "agent_evaluation-")
 
 
 def warning() -> str:
-    """One line when another one lies here, else nothing.
+    """Return a warning of one line if another agenteval lies here, else an empty text.
 
     Read from the folder's names alone: importlib.metadata would take a third of a quick start.
     """

@@ -181,7 +181,7 @@ class Playing:
 
 @contextmanager
 def playing(*, quiet: bool) -> Iterator[Playing]:
-    """On standard error; `quiet` leaves only the notes."""
+    """Show progress on standard error; `quiet` shows only the notes."""
     with report.console.live(report.console.Terminal(stderr=True, quiet=quiet)) as lines:
         yield Playing(lines)
 
@@ -316,7 +316,7 @@ def as_json(
     verdict: "Verdict",
     row: RowName,
 ) -> str:
-    """One line, safe for any text: what is not ASCII is escaped."""
+    """Return one line that is safe for any text: non-ASCII characters are escaped."""
     start = f'{{"id": {_quoted(call.id)}, "command": ' if call.id else '{"command": '
     command = call.command
     if command is None:

@@ -339,7 +339,7 @@ def calls(  # noqa: PLR0913 -- each is an option of the command line
 
 
 def _print(found_calls: "Iterable[FoundCall]") -> None:
-    """At a terminal a call keeps to its line; what reads on gets it whole."""
+    """Print the calls, each cut to one line on a terminal and whole in a pipe."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     none = True
     for call in found_calls:

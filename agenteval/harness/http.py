@@ -20,7 +20,7 @@ STREAM, JSON = "text/event-stream", "application/json"
 
 
 class UnreadableError(ValueError):
-    """No request that could be answered."""
+    """The bytes are no request that could be answered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,7 +241,7 @@ _DECLARED = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
 
 
 class _SpentError(Exception):
-    """It takes more steps than a store of its size has any use for."""
+    """A query took more steps than a store of its size can need."""
 
 
 def _read_database(path: Path, *, is_logged: bool) -> Found:

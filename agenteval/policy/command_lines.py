@@ -438,7 +438,7 @@ class CommandLine:
             yield from command.flags()
 
     def own_options(self) -> Iterator[Argument]:
-        """Each option once, without those for help."""
+        """Yield each option once, without those for help."""
         helps = helps_of(self.parser, self.prefix) if self.helps is None else self.helps
         for option in dict.fromkeys(self.options.values()):
             if not option.ends or (option.name, *option.aliases) != helps:

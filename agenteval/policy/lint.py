@@ -225,7 +225,7 @@ class Relaxation:
 
     @property
     def items(self) -> frozenset[tuple[str, str]]:
-        """Each thing that is allowed, with its kind."""
+        """The things that are allowed, with the kind of each."""
         constructs = {("construct", str(construct)) for construct in self.constructs}
         programs = {("program", program) for program in self.programs}
         return frozenset(constructs | programs)

@@ -70,7 +70,7 @@ class _BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """In pieces: h11 counts the bytes of a head only where it is not whole at once."""
+        """Feed h11 in pieces: it limits the bytes of a head only if they arrive in parts."""
         for start in range(0, len(data), self._bounds.head_bytes):
             if self._ends or self.transport.is_closing():
                 return

@@ -50,7 +50,7 @@ def atomic(pattern: str, flags: int = 0) -> re.Pattern[str]:
 
 
 def _parts(tree: Any) -> list[Any]:
-    """Each sub-pattern of a parsed pattern, the inner ones first."""
+    """Return the sub-patterns of a parsed pattern, the inner ones first."""
     is_part = hasattr(tree, "data")
     inner = tree.data if is_part else tree
     parts: list[Any] = []
@@ -230,7 +230,7 @@ def outside(spans: Sequence[Span], places: Sequence[Place]) -> list[Span]:
 
 
 def _covered(spans: Sequence[Span], places: Sequence[Place]) -> Iterator[tuple[Span, int]]:
-    """Each span with the furthest end of the places that begin before it."""
+    """Yield each span with the furthest end of the places that begin before it."""
     order = sorted(places)
     starts = [start for start, _ in order]
     furthest = [0, *accumulate((end for _, end in order), max)]

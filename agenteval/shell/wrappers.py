@@ -135,7 +135,10 @@ def operands_of_shell(argv: _Argv) -> list[int]:
 
 
 def _operand_of_bash(argv: _Argv) -> int:
-    """Each o and O of a cluster takes a word behind it. Long options stand before all others."""
+    """Return the place of the operand, behind bash's own options.
+
+    Each o and O of a cluster takes a word behind it. Long options stand before all others.
+    """
     at = 1
     may_be_long = True
     while _is_option(argv, at):

@@ -177,7 +177,7 @@ ALONE_SECONDS = 3600.0  # to wait for another process that upgrades the same fil
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """From which schema to which. `copy` is the file as it was; None of a database on a server."""
+    """The schemas before and after. `copy` is the old file; None for a database on a server."""
 
     before: int
     after: int

@@ -223,7 +223,7 @@ def judges_by_calls(query: Query, run: str) -> dict[str, str]:
 
 @contextmanager
 def connection_to_read(where: Location) -> Iterator[sqlite3.Connection]:
-    """To a file that is there, by the tables of today. Raises as `opened`."""
+    """Connect to an existing file, as today's tables. Raises as `opened`."""
     connection = connected(where.file or "")
     try:
         check_version(version_of(connection.execute), str(where))

@@ -116,7 +116,7 @@ def connected_to_read(store: str) -> Iterator[Connection]:
 
 
 def _reading_engine(where: Location, stack: ExitStack) -> Engine:
-    """It goes with the `stack`."""
+    """Return an engine that reads; the `stack` disposes of it."""
     if where.file is None:
         engine = create_engine(where.url, poolclass=NullPool)
     else:

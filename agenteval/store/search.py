@@ -214,7 +214,7 @@ def _beyond(
     key: Key,
     named: dict[str, Any],
 ) -> str:
-    """On that side of the key; the second half is what an index can begin at."""
+    """Return the condition for rows on one side of the key; an index serves its second half."""
     named |= {f"{name}_trial": key[0], f"{name}_call": key[1]}
     bound = f"trial.id {sign.rstrip('=')}= :{name}_trial"
     return f"(trial.id, one.id) {sign} (:{name}_trial, :{name}_call) AND {bound}"
@@ -474,7 +474,7 @@ def garbled(query: Query, run: str) -> Sequence[Malformed]:
 
 
 def rejudged(query: Query, run: str) -> Rejudged | None:
-    """None of a run whose calls are judged by what judged them first."""
+    """Return what judged the calls last; None if nothing but the first judgement did."""
     rows = query(_FIRST, run=run)
     if not rows:
         return None

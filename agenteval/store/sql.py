@@ -297,7 +297,7 @@ class SqlStore:
         self.ask: Query = self._connection.ask
 
     def _connected(self) -> Connection:
-        """To a file without an ORM, unless its tables are of another day."""
+        """Connect to a file without the ORM, unless another release made its tables."""
         if self._where.file is None:
             return self._another()
         self._where.check_ours()
@@ -335,7 +335,7 @@ class SqlStore:
         return LogWriter(self._connection, tables)
 
     def connect(self) -> "sqlalchemy.Connection":
-        """For questions by SQLAlchemy."""
+        """Return a connection for queries by SQLAlchemy."""
         return self.engine.connect()
 
     def add(self, run: Run) -> Run:

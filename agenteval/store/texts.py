@@ -65,7 +65,7 @@ def prompts_of(digests: Mapping[str, Sequence[str]], messages: Messages) -> Prom
 
 
 def _data(message: Message) -> str:
-    """In ASCII: a message may hold what no column of text can."""
+    """Return a message as ASCII, as it may hold what no text column can."""
     fields = {
         "role": message.role,
         "content": message.content,

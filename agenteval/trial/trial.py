@@ -182,7 +182,7 @@ class Answer:
 
     @property
     def named(self) -> list[Mapping[str, Value]]:
-        """Each row by the names of its columns, as a template takes it: NULL is an empty text."""
+        """The rows by column name, as a template takes them: NULL is an empty text."""
         rows: list[Mapping[str, Value]] = []
         for row in self.rows:
             texts = ["" if cell is None else cell for cell in row]

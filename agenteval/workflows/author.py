@@ -42,7 +42,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:[-_/][a-z0-9]+)*")
 
 
 def scenarios(targets: Sequence[str]) -> tuple[Scenario, ...]:
-    """By name or folder; all of them without any. Raises UsageError."""
+    """Return scenarios by name or folder, or all without targets. Raises UsageError."""
     return load_scenarios(targets, roots=roots())
 
 

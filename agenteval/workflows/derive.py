@@ -52,7 +52,7 @@ def _to_text(scripts: Sequence[_Derived]) -> str:
 
 
 def _comment(text: str) -> str:
-    """One line: TOML takes no control characters in a comment."""
+    """Return a comment of one line, without control characters, which TOML forbids."""
     return "# " + "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
 

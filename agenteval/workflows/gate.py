@@ -191,7 +191,7 @@ def looked(baseline: RunSummary, candidate: RunSummary) -> Looked:
 
 
 def _judged(run: RunSummary) -> Sequence[object]:
-    """By what its calls are judged: the taxonomy, and the allow list of each scenario."""
+    """Return what judges the calls: the taxonomy, and the allow list of each scenario."""
     return [run.conditions.asked.get(TAXONOMY), sorted(run.conditions.judged.items())]
 
 
@@ -466,7 +466,7 @@ class Ended:
 
 
 def ended(watch: InterimLooks, runs: Sequence[Run], store: str) -> Ended:
-    """Each run's verdict, and what its early end saved."""
+    """Return the verdict of each run, and what its early end saved."""
     verdicts, lines = [], []
     for run in runs:
         candidate = run_summary(run.id, store)
@@ -505,7 +505,10 @@ def watch_for(
     *,
     allow_simulated: bool,
 ) -> InterimLooks | None:
-    """None without a gate. Raises UsageError, before the run, for what could not be judged."""
+    """Return the interim analyses of a run; None without a gate.
+
+    Raises UsageError before the run, if the gate could not judge it.
+    """
     if gate is None and baseline is None:
         return None
     if gate is None or baseline is None:

@@ -217,7 +217,7 @@ def snapshot(folder: Path) -> Mapping[str, tuple[object, ...]]:
 
 
 def try_projects() -> list[Tried]:
-    """Each that ends at once is written, looked at, and compared with what it was before."""
+    """Write, inspect and compare each hostile project that ends at once."""
     return [
         Tried("project", name, _came_of(hostile), hostile.expected)
         for name, hostile in hostile_projects().items()

@@ -302,7 +302,7 @@ async def _kernel_limits(probes: Sequence[Probe]) -> KernelLimits:
 
 
 async def _inbound(probes: Sequence[Probe]) -> Sequence[Tried]:
-    """In every sandbox of ours that works, all at once, as most of them wait; then the rest."""
+    """Try every sandbox that works, all at once, as most of them wait; then the rest."""
     working = [seen.backend for seen in probes if seen.works and seen.backend in BACKENDS]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(try_worlds(BACKENDS[name]())) for name in working]

@@ -146,7 +146,7 @@ class Planned:
 
     @property
     def calls_per_minute(self) -> float | None:
-        """By the clock, with as many trials at the same time as the run had; None: not known."""
+        """Calls per minute of wall time at the run's concurrency; None if unknown."""
         calls = sum(trial.calls for trial in self.run.counted)
         return 60 * calls / self.run.seconds if self.run.seconds else None
 
@@ -255,7 +255,7 @@ def sentences(plan: Planned) -> str:
 
 
 def _too_few(size: Size, trials: int, calls: int) -> str:
-    """That the gate asks for more than its margin needs, and for how many trials that is."""
+    """Say that the gate requires more than its margin needs, and how many trials that is."""
     enough = max(trials, ceil(calls * size.trials / max(size.calls, 1)))
     return (
         f"That is fewer than the gate's [minimum] of {trials:,} trials and {calls:,} calls, below "
@@ -359,7 +359,7 @@ def _played(
     progress: Progress,
     watch: InterimLooks | None = None,
 ) -> Run:
-    """One model's run. Raises UsageError where the server broke all of it."""
+    """Play one model's run. Raises UsageError if the server broke all of it."""
     sides, interrupted = run_models(plan_of(options, store), watch, progress)
     runs = [side.run_and_score[0] for side in sides]
     if interrupted:

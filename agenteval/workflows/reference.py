@@ -40,7 +40,7 @@ _NARGS = {(0, 1): "?", (0, None): "*", (1, None): "+"}
 
 
 def targets() -> tuple[str, ...]:
-    """For whom an allow list can be written."""
+    """Return the programs for which an allow list can be written."""
     return (*registry.dialects(), OURS)
 
 
@@ -107,7 +107,7 @@ def _fits(rule: str) -> bool:
 
 
 def _spread(rule: str) -> str:
-    """With the words for which a `*` at the end stands in other harnesses, but not here."""
+    """Return the rule with ` *`, which other harnesses mean by a `*` at the end of a word."""
     return f"{rule} *" if rule.endswith("*") and not rule.endswith(" *") else rule
 
 

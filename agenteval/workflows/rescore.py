@@ -86,7 +86,7 @@ def otherwise(
 
 
 def calls_in_order(trial: Trial) -> Iterator[tuple[str, ToolCall, CallRecord]]:
-    """Each call with the label of its agent, as the model wrote it and as it is stored."""
+    """Yield each call with the label of its agent, as written and as stored."""
     return _in_order(trial, trial, 0)
 
 

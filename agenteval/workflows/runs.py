@@ -397,7 +397,7 @@ def _keep_longest(
 
 
 def _day(began: float | None, started: str) -> str:
-    """In UTC. A session that does not tell its time has none, and a damaged time is none."""
+    """Return the day in UTC; empty if the session has no time, or a damaged one."""
     try:
         if began is None:
             at = datetime.fromisoformat(started)  # an empty text is a ValueError, too

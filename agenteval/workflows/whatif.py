@@ -301,7 +301,7 @@ class _Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Suggested:
-    """Both by how often they would have been to the point."""
+    """Suggested rules and sentences, the most often applicable first."""
 
     inventions: Sequence[_Invention]
     sentences: Sequence[_Sentence]
