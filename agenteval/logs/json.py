@@ -45,7 +45,7 @@ _AT_ONCE = 1 << 18
 _BLANKS = re.compile(r"[\s,]*")
 _BLANK_BYTES = re.compile(rb"[\s,]*+")
 # What stands between two brackets, strings included that end
-_FLAT = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+_FLAT = re.compile(rb'(?>(?:[^"\[\]{}]++|"(?>(?:[^"\\]++|\\.)*)")*)', re.DOTALL)
 _REST_OF_STRING = re.compile(rb'(?>(?:[^"\\]++|\\.)*)("?)', re.DOTALL)
 _WORD = re.compile(rb"[^\s,:\[\]{}\"]++")
 # What Python takes for a number or a name of JSON
