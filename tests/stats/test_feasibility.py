@@ -63,7 +63,8 @@ def test_minimums_that_the_run_does_not_have_are_out_of_its_reach():
 
 def test_a_margin_that_no_number_of_trials_proves_is_told_as_that():
     found = reach(played(4, errors=0), rules(margin=1e-6))
-    assert found == (OutOfReach("margin", 32, "calls", inf),)
+    fields = {"name": "margin", "n": 32, "of": "calls", "enough": None}
+    assert (found, found[0].fields) == ((OutOfReach("margin", 32, "calls", inf),), fields)
 
 
 def test_without_a_trial_nothing_passes():

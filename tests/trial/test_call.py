@@ -1,7 +1,10 @@
+import json
+
 import pytest
 
 from agenteval.shell.gate import Span
 from agenteval.trial.call import Allowed, BashRun, Denied, Finding, ToolCall
+from agenteval.trial.text import DEEPEST, read
 
 
 @pytest.mark.parametrize(
@@ -56,3 +59,8 @@ def nested(levels):
 )
 def test_arguments_that_are_no_json_are_told_as_they_were_written(arguments, told):
     assert ToolCall("c", "read", "as written", arguments).json_arguments == told
+
+
+def test_json_with_many_lists_side_by_side_is_not_nested_too_deep() -> None:
+    lists = [[1]] * (DEEPEST + 1)
+    assert read(json.dumps(lists)) == lists
