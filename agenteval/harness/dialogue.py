@@ -6,7 +6,7 @@ again is a second reply, and no second call.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -194,15 +194,15 @@ class Wording:
 
 
 def _opencode(line: Json, wording: Wording) -> Iterator[CallEvent]:
-    if line["type"] != "tool_use":
+    if line.get("type") != "tool_use":
         return
     part = line["part"]
-    state = part["state"]
+    state = part.get("state") or {}
     did = Did.RAN
-    if part["tool"] == "invalid":
+    if part.get("tool") == "invalid":
         did = Did.REFUSED
-    elif state["status"] == "error":
-        did = wording.did(str(state["error"]))
+    elif state.get("status") == "error":
+        did = wording.did(str(state.get("error", "")))
     metadata = state.get("metadata") or {}
     code = _exit_code(metadata.get("exit", 0))
     yield CallEvent(str(part["callID"]), did, code)
@@ -211,25 +211,26 @@ def _opencode(line: Json, wording: Wording) -> Iterator[CallEvent]:
 def _claude(line: Json, wording: Wording) -> Iterator[CallEvent]:
     """Yield what a user's turn reports; Qwen Code prints its turns in the same form."""
     for block in line["message"]["content"]:
-        if block["type"] != "tool_result":
+        # A newer program may put blocks of other forms next to the results.
+        if not isinstance(block, Mapping) or block.get("type") != "tool_result":
             continue
         did = Did.RAN
         is_error = bool(block.get("is_error"))
         if is_error:
             content = json.dumps(block.get("content"))
             did = wording.did(content)
-        yield CallEvent(str(block["tool_use_id"]), did, int(is_error))
+        yield CallEvent(str(block.get("tool_use_id", "")), did, int(is_error))
 
 
 def _codex(line: Json, _: Wording) -> Iterator[CallEvent]:
     """Yield the report in a line of Codex's app server on an item that is a call."""
-    if line["method"] != "item/completed":
+    if line.get("method") != "item/completed":
         return
     item = line["params"]["item"]
-    if item["type"] in {"commandExecution", "fileChange"}:
-        did = Did.DENIED if item["status"] == "declined" else Did.RAN
+    if item.get("type") in {"commandExecution", "fileChange"}:
+        did = Did.DENIED if item.get("status") == "declined" else Did.RAN
         code = _exit_code(item.get("exitCode", 0))
-        yield CallEvent(str(item["id"]), did, code)
+        yield CallEvent(str(item.get("id", "")), did, code)
 
 
 def _exit_code(code: object) -> int | None:

@@ -14,6 +14,7 @@ import os
 import stat
 import sys
 import zlib
+from abc import abstractmethod
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -62,9 +63,9 @@ class Allowance:
 class _Stream(RawIOBase):
     """A stream of the bytes that `part` gives."""
 
+    @abstractmethod
     def part(self, count: int) -> bytes:
         """Return the next bytes, `count` at most; none at the end."""
-        raise NotImplementedError
 
     def readable(self) -> bool:
         return True

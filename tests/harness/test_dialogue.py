@@ -134,6 +134,21 @@ def test_a_program_tells_what_it_did_with_a_call(name, line, expected) -> None:
     assert reported(line, name) == [CallEvent("c1", *expected)]
 
 
+def test_a_result_counts_among_blocks_of_forms_that_are_not_known() -> None:
+    message = json.loads(claude("fine", error=False))
+    message["message"]["content"] += ["text", {"text": "no type"}, {"type": "new"}]
+    assert reported(json.dumps(message), "claude-code") == [CallEvent("c1", Did.RAN, 0)]
+
+
+def test_a_report_without_its_reason_counts() -> None:
+    item = {"id": "c1", "type": "commandExecution", "exitCode": 3}
+    line = {"method": "item/completed", "params": {"item": item}}
+    assert [
+        *reported(opencode("bash", status="error"), "opencode"),
+        *reported(json.dumps(line), "codex"),
+    ] == [CallEvent("c1", Did.RAN, 0), CallEvent("c1", Did.RAN, 3)]
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -9,6 +9,7 @@ known here: a path that may be a file or a folder is taken as both.
 
 import posixpath
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
@@ -60,7 +61,7 @@ TABLES = load_table("opencode/tables.toml", _Tables)
 DEFAULTS = tuple(PermissionRule(*rule) for rule in TABLES.defaults)
 
 
-class _Engine:
+class _Engine(ABC):
     """An engine that looks at where a command starts, and at each part of it.
 
     `opens` returns True if a folder outside the project may be used.
@@ -68,11 +69,11 @@ class _Engine:
 
     __slots__ = ()
 
-    def opens(self, folder: str) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def opens(self, folder: str) -> bool: ...
 
-    def allows_segment(self, segment: "Segment", *, root: str, start: str) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def allows_segment(self, segment: "Segment", *, root: str, start: str) -> bool: ...
 
     def allows_command(self, text: str, *, root: str, start: str) -> bool:
         """Return True if a text may run in the folder `start`."""
