@@ -138,10 +138,10 @@ class ListedTable:
 
     id: str
     model: str
+    imported: str
     calls: int
     errors: int
     source: str
-    imported: str
 
 
 class _Ended(NamedTuple):
@@ -287,5 +287,5 @@ def listed_tables(query: Query) -> list[ListedTable]:
         model = decoded(card)["name"]
         errors = sum(map(sum, decoded(by_class).values()))
         count = sum(decoded(calls))
-        rows.append(ListedTable(table, model, count, errors, source, imported))
+        rows.append(ListedTable(table, model, imported, count, errors, source))
     return rows

@@ -413,7 +413,7 @@ def executions(tallies: Tallies) -> Executions:
         limits.update(trial.limits)
     return Executions(
         tool_errors=tuple((trial.failed, trial.ran) for trial in tallies.counted),
-        limits=limits,
+        limits=dict(sorted(limits.items())),
         objections=sum(trial.objections for trial in tallies.counted),
         completion_tokens=sum(trial.completion_tokens for trial in tallies.counted),
     )
